@@ -1,0 +1,183 @@
+"""DeepSeek Harness (dsh): one session log in, events out.
+
+`$DSH_HOME/sessions/--<project>--/<escaped id>/session.v4.jsonl.zstd`, read from 0.2.1rc2 (format
+v4); v0 (0.1.0 to 0.1.2) and v3 (0.1.5) by the codecs in 0.2.1. Newer formats are folded as far as
+they are understood, with a note. No record of 0.2.1rc2 names the version of dsh.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from hub.adapter import Claim, Found, Head, Names, Read, Root
+from hub.decode import Decoder
+from hub.events import Event, Meta, Note, Surface
+from observers.dsh import homes, messages, tools, turns
+from observers.dsh.records import Row
+from observers.dsh.state import State
+
+LABEL: Final = "DeepSeek Harness"
+VERSION: Final = 1
+
+NEWEST: Final = 4
+"""The newest format that was seen written (0.2.1rc2)."""
+FOLDS: Final = turns.FOLDS | messages.FOLDS | tools.FOLDS
+# fmt: off
+IGNORED: Final = frozenset({
+    "agent-preset/selected", "approval/policy", "command/done", "command/run",
+    "compaction/prune", "deliverables/presented", "developer/message",
+    "feedback/message-delete", "feedback/message-put", "feedback/record", "goal/change",
+    "hook/invoked", "hook/result", "image/offload", "job/registered", "llm/retry-started",
+    "permission/preset", "plan/mode", "sandbox/mode", "schedule/change",
+    "session-log-deepseek/delivery-accepted", "session/title-llm-request", "step/end",
+    "step/start", "subagent/descriptor", "subagent/model-selection-policy", "team/member",
+    "team/message/delivered", "team/message/queued", "team/task", "todo/write",
+    "tool-workflow/agent-end", "tool-workflow/agent-start", "tool-workflow/run-end",
+    "tool-workflow/run-start", "tool/ptc-dispatch", "tool/ptc-dispatch-start",
+    "web/deepseek-search-llm-request", "workspace/changes",
+    # v0 to v3 only:
+    "text-chunks", "reasoning-chunks", "tool-call-chunks", "tool/code-dispatch",
+    "tool/code-dispatch-start", "steering/message", "request/header-delta", "mode/set",
+    "compact/start", "compact/end",
+})
+# fmt: on
+"""Types that are known and say nothing here: the other names of 0.2.1rc2's known-event-types."""
+_ROW: Final = Decoder(Row, (b'{"type":"',))
+_SDK: Final = re.compile(r"session-[0-9a-f]{32}")
+_HEADLESS: Final = re.compile(r"session-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ACP: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def roots(env: Mapping[str, str], home: str, read: Read, names: Names) -> Sequence[Root]:
+    """`$DSH_HOME`, `~/.dsh`, and the literal session roots in their patch files."""
+    return homes.roots(env, home, read, names)
+
+
+def process(exe: str, argv: Sequence[str]) -> bool:
+    """Is this dsh with a profile (headless, web, acp, sdk)?"""
+    return homes.process(exe, argv)
+
+
+def find(relative: str, head: Head) -> Found | None:
+    """A session's log of any generation, or its lock."""
+    del head
+    return homes.find(relative)
+
+
+def start(found: Found) -> State:
+    """The state before the header."""
+    return State(version=found.replaces)
+
+
+def sidecar(name: str, data: bytes) -> Iterable[Event]:
+    """There are none: the projection cache goes stale in silence."""
+    del name, data
+    return ()
+
+
+def live(name: str, data: bytes) -> Claim | None:
+    """There is no registry: life is a held `session.lock`."""
+    del name, data
+    return None
+
+
+def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
+    """The events of one row."""
+    row, code = _ROW(line)
+    out: list[Event] = []
+    if code is not None:
+        out.append(Note(code=code))
+    at, record = None, None
+    if row is not None:
+        at = _time(row.created_at if row.type == "session" else row.time)
+        if row.type == "session":
+            _header(row, at, state, out)
+        elif not _inherited(row, at, state, out):
+            record = _own(row, state, out)
+    for event in out:
+        event.at = at
+        event.offset = offset
+        event.record = record
+    return out
+
+
+def _own(row: Row, state: State, out: list[Event]) -> str | None:
+    fold = FOLDS.get(row.type)
+    if fold is None:
+        if row.type not in IGNORED and not row.type.startswith("compact/"):
+            out.append(Note(code="unknown_record", detail=row.type[:200]))
+        return None
+    if row.surface_op is not None and row.surface_op != "append":
+        return None  # a copy that only the model sees
+    return fold(row.data, state, out)
+
+
+def _inherited(row: Row, at: str | None, state: State, out: list[Event]) -> bool:
+    """Is the row a copy of the parent's? The first own one says when the fork began."""
+    if state.inherited:
+        if row.type == "session/end-seed" and turns.inherits(row.data):
+            state.inherited = False
+            _began(at, state, out)
+        return True
+    if state.seed:
+        seq = row.seq if row.seq0 is None else row.seq0
+        if isinstance(seq, int) and seq < state.seed:
+            return True
+        state.seed = 0
+    _began(at, state, out)
+    return False
+
+
+def _began(at: str | None, state: State, out: list[Event]) -> None:
+    if state.unstarted and at is not None:
+        state.unstarted = False
+        out.append(Meta(started_at=at))
+
+
+def _header(row: Row, at: str | None, state: State, out: list[Event]) -> None:
+    """Line 1: `{type: session, version, id, createdAt, cwd, isSeeded, delegationDepth, ...}`."""
+    version = row.version if type(row.version) is int else -1
+    if version != state.version:
+        out.append(Note(code="version_mismatch", detail=f"{state.version} {version}"))
+    if version > NEWEST:
+        out.append(Note(code="format_unverified", detail=str(version)))
+    state.version = version
+    state.inherited = row.is_seeded is True
+    if type(row.seed_length) is int and version < 2:
+        state.seed = max(row.seed_length, 0)
+    state.unstarted = state.inherited or state.seed > 0
+    state.child = row.origin == "subagent"
+    meta = Meta(surface=_surface(row) or UNSET)
+    if at is not None and not state.unstarted:
+        meta.started_at = at
+    if isinstance(row.cwd, str) and row.cwd:
+        meta.cwd = row.cwd
+    if isinstance(row.parent_session, str) and row.parent_session:
+        meta.parent = row.parent_session
+        meta.relation = "subagent" if state.child else "fork"
+    out.append(meta)
+
+
+def _surface(row: Row) -> Surface | None:
+    """No record names the profile: the web host alone writes a preset, and ids have shapes."""
+    if row.agent_preset is not None:
+        return "web"
+    if row.origin is not None or row.parent_session is not None:
+        return None  # a child's face is its parent's
+    name = row.id if isinstance(row.id, str) else ""
+    if _SDK.fullmatch(name):
+        return "sdk"
+    if _HEADLESS.fullmatch(name):
+        return "headless"
+    return "ide" if _ACP.fullmatch(name) else None
+
+
+def _time(value: Any) -> str | None:
+    """Epoch milliseconds as RFC 3339."""
+    if type(value) is not int or not 0 <= value < 253_402_300_800_000:
+        return None
+    moment = datetime.fromtimestamp(value // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"

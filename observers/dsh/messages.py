@@ -1,0 +1,117 @@
+"""Prompts, answers, thinking, system prompts and usage of a dsh log (0.2.1rc2, format v4).
+
+A prompt is told when it is delivered (`user/message`): the same message, with the same id, stood in
+the inbox before (`agent/inbox/spliced`), and may be withdrawn from there.
+"""
+
+import hashlib
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Raw
+
+from hub.decode import bounded
+from hub.events import Answer, Event, Prompt, System, Thinking, UsageEvent, WaitEnd
+from observers.dsh import records as r
+from observers.dsh.state import Fold, State, counts, meta, note_of, one_try, spent, step, text_of
+
+_QUEUED_MAX: Final = 1000
+
+_said = r.Data(r.Said)
+_message = r.Data(r.Message)
+_attempt = r.Data(r.Attempt)
+_spliced = r.Data(r.Spliced)
+
+
+def _inbox(raw: Raw, state: State, out: list[Event]) -> None:
+    """Text given while a turn is open waits; its `user/message` comes when it is delivered."""
+    if state.turn is None:
+        return
+    data, note = _spliced(raw)
+    note_of(out, note)
+    fresh = [one.id for one in data.inserted if one.id and one.source.kind == "user"]
+    state.queued = [*state.queued, *fresh][-_QUEUED_MAX:]
+
+
+def _user(raw: Raw, state: State, out: list[Event]) -> str | None:
+    data, note = _message(raw)
+    note_of(out, note)
+    if data.source.kind == "user-question-reply" and data.source.call_id in state.deferred:
+        state.deferred.remove(data.source.call_id)
+        if state.turn is None:
+            out.append(WaitEnd(call=data.source.call_id))
+    if data.source.kind == "user":
+        source: Literal["human", "queued", "task"] = "human"
+        if data.id in state.queued:
+            state.queued.remove(data.id)
+            source = "queued"
+        out.append(Prompt(text=text_of(data), source="task" if state.child else source))
+    return data.id or None
+
+
+def _system(raw: Raw, state: State, out: list[Event]) -> str | None:
+    data, note = _said(raw)
+    note_of(out, note)
+    prompted(text_of(data.message), state, out)
+    return data.message.id or None
+
+
+def prompted(text: str, state: State, out: list[Event]) -> None:
+    """A system prompt, told once until it changes."""
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    if text and fingerprint != state.system:
+        state.system = fingerprint
+        out.append(System(text=bounded(text, 2000), fingerprint=fingerprint))
+
+
+def _assistant(raw: Raw, state: State, out: list[Event]) -> str | None:
+    data, note = _said(raw)
+    note_of(out, note)
+    message = data.message
+    step(data.turn, data.step, state)
+    response = message.id or f"{state.step}.0"
+    model = message.source.model if isinstance(message.source.model, str) else ""
+    meta(state, out, model=model)
+    texts = [part for part in message.content if part.type == "text" and part.text]
+    done = not data.interrupted and all(part.type != "tool-call" for part in message.content)
+    for part in message.content:
+        if part.type == "reasoning":
+            out.append(Thinking(text=part.text, response=response))
+        elif part.type == "text" and part.text:
+            out.append(Answer(text=part.text, response=response, final=done and part is texts[-1]))
+    usage = data.usage or spent(state)
+    state.spent = None
+    if usage is not None:
+        out.append(UsageEvent(response=response, model=model or state.model, counts=counts(usage)))
+    return message.id or None
+
+
+def _failed_try(raw: Raw, state: State, out: list[Event]) -> None:
+    """`assistant/attempt`: one failed try; what it cost stands in its stream."""
+    data, note = _attempt(raw)
+    note_of(out, note)
+    step(data.turn, data.step, state)
+    state.attempts += 1
+    spent = [one.chunk.usage for one in data.stream if one.chunk and one.chunk.usage]
+    if spent:
+        one_try(state, out, spent[-1])
+
+
+def _chunk(raw: Raw, state: State, out: list[Event]) -> None:
+    """v0, v1: usage is streamed before the message, and stays alone when the try fails."""
+    if b'"usage"' in memoryview(raw).tobytes():
+        data, note = _attempt(raw)
+        note_of(out, note)
+        if data.chunk is not None and data.chunk.usage is not None:
+            step(data.turn, data.step, state)
+            state.spent = msgspec.to_builtins(data.chunk.usage)
+
+
+FOLDS: Final[dict[str, Fold]] = {
+    "agent/inbox/spliced": _inbox,
+    "assistant/attempt": _failed_try,
+    "assistant/chunk": _chunk,
+    "assistant/message": _assistant,
+    "system/message": _system,
+    "user/message": _user,
+}

@@ -1,0 +1,163 @@
+"""Tool calls, their results, and what is waited for in a dsh log (0.2.1rc2, format v4).
+
+A call counts from `tool/call`, which is on disk before the tool runs: of several calls in one
+`assistant/message` the next ones wait for their turn, and may never begin. Questions and plans have
+no record of their own: the call is open, or the user answers.
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from hub.decode import bounded
+from hub.events import Event, Intent, Subagent, ToolEnd, ToolStart, Wait, WaitEnd, WaitingFor
+from observers.dsh import records as r
+from observers.dsh.state import Fold, State, note_of, text_of
+
+_INTENTS: Final[dict[str, Intent]] = {
+    "bash": "terminal",
+    "edit": "diff", "write": "diff",
+    "read": "locations", "read_image": "locations", "glob": "locations", "grep": "locations",
+    "list": "locations",
+}  # fmt: skip
+_ASKS: Final[dict[str, WaitingFor]] = {"ask_user_question": "question", "exit_plan_mode": "plan"}
+_DELEGATES: Final = frozenset({"subagent", "subagent_fork", "workflow"})
+_EXIT: Final = re.compile(
+    r"(?:\[exit code: (-?\d{1,6})\]|\[(?:killed by signal|timed out)[^\]\n]*\])"
+)
+_SPILL: Final = re.compile(r"Full formatted result stored at: (\S+?)(?=\. |\)|\s|$)")
+_SUBPROCESS: Final = re.compile(r"\[output truncated; full output: ([^\]\n]+)\]")
+_DETAIL: Final = re.compile(r"exit code: (-?\d{1,6})")
+
+_said = r.Data(r.Said)
+_called = r.Data(r.Called)
+_approval = r.Data(r.Approval)
+_catalog = r.Data(r.Catalog)
+_ran = r.Data(r.Ran)
+
+
+def _tool_call(raw: Raw, state: State, out: list[Event]) -> None:
+    """Written before the body runs; of several calls in a message the next waits its turn."""
+    data, note = _called(raw)
+    note_of(out, note)
+    args = _arguments(data.arguments)
+    intent = _INTENTS.get(data.name, "generic")
+    named = args.get("file_path") or args.get("path")
+    files = [named] if isinstance(named, str) and intent in ("diff", "locations") else []
+    label = args.get("description")
+    state.calls[data.call_id] = [data.name, label if isinstance(label, str) else ""]
+    out.append(ToolStart(call=data.call_id, name=data.name, intent=intent, args=args, files=files))
+    waiting = _ASKS.get(data.name)
+    if waiting is not None:
+        state.asked.append(data.call_id)
+        out.append(Wait(for_=waiting, call=data.call_id))
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    return {key: bounded(one) if isinstance(one, str) else one for key, one in value.items()}
+
+
+def _tool_result(raw: Raw, state: State, out: list[Event]) -> str | None:
+    data, note = _said(raw)
+    note_of(out, note)
+    message = data.message
+    call, bad, parts = message.tool_call_id, message.is_error, message.content
+    for part in message.content:  # v0..v3 wrap the result into a block of a user message
+        if part.type == "tool-result":
+            call, bad, parts = part.tool_call_id, part.is_error, r.parts(part.content)
+    name = state.calls.pop(call, [""])[0]
+    code = state.codes.pop(call, None)
+    error = data.error.code if data.error is not None else ""
+    if error == "TOOL_NOT_STARTED" and not name:
+        return message.id or None  # a closer for a call that never began
+    text = text_of(r.Message(content=parts))
+    spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
+    killed = False
+    if name == "bash":
+        marks = list(_EXIT.finditer(text, max(len(text) - 2000, 0)))
+        if marks and code is None and marks[-1][1]:
+            code = int(marks[-1][1])
+        killed = bool(marks) and marks[-1][1] is None and code in (None, 0)
+    out.append(
+        ToolEnd(
+            call=call,
+            ok=not bad and not error and not killed and code in (None, 0),
+            exit_code=code,
+            bytes=len(text.encode()),
+            text=bounded(text),
+            spill=spill[1] if spill else None,
+        )
+    )
+    _answered(call, state, out)
+    if name == "ask_user_question" and not bad and _pending(text):
+        state.deferred.append(call)
+    return message.id or None
+
+
+def _pending(text: str) -> bool:
+    return _arguments(text).get("pending") is True
+
+
+def _answered(call: str, state: State, out: list[Event]) -> None:
+    """A result closes what its call asked."""
+    for key in [key for key, of in state.approvals.items() if of == call]:
+        del state.approvals[key]
+        out.append(WaitEnd(call=call))
+    if call in state.asked:
+        state.asked.remove(call)
+        out.append(WaitEnd(call=call))
+
+
+def _settled(raw: Raw, state: State, out: list[Event]) -> None:
+    """`job/settled`: the exit code that a successful bash result does not print (v4)."""
+    data, note = _ran(raw)
+    note_of(out, note)
+    code = _DETAIL.fullmatch(data.detail)
+    if code and data.tool_call.call_id in state.calls:
+        state.codes[data.tool_call.call_id] = int(code[1])
+
+
+def _approval_asked(raw: Raw, state: State, out: list[Event]) -> None:
+    data, note = _approval(raw)
+    note_of(out, note)
+    call = data.call_id or None
+    state.approvals[data.id] = call
+    out.append(Wait(for_="plan" if data.tool_name == "exit_plan_mode" else "permission", call=call))
+
+
+def _approval_decided(raw: Raw, state: State, out: list[Event]) -> None:
+    data, note = _approval(raw)
+    note_of(out, note)
+    if data.id in state.approvals:
+        out.append(WaitEnd(call=state.approvals.pop(data.id)))
+
+
+def _child(raw: Raw, state: State, out: list[Event]) -> None:
+    """`subagent/catalog` names no call: told by being the only one, else by its description."""
+    data, note = _catalog(raw)
+    note_of(out, note)
+    if not data.child_id or data.child_id in state.children:
+        return
+    state.children.append(data.child_id)
+    calls = {call: label for call, (name, label) in state.calls.items() if name in _DELEGATES}
+    if len(calls) > 1:
+        calls = {call: label for call, label in calls.items() if label == data.label}
+    out.append(Subagent(child=data.child_id, call=next(iter(calls)) if len(calls) == 1 else None))
+
+
+FOLDS: Final[dict[str, Fold]] = {
+    "approval/asked": _approval_asked,
+    "approval/decided": _approval_decided,
+    "job/settled": _settled,
+    "subagent/catalog": _child,
+    "tool/call": _tool_call,
+    "tool/result": _tool_result,
+}
