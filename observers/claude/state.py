@@ -1,0 +1,181 @@
+"""What the observer remembers between two lines of one file, and the steps that change it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Struct, field
+
+from hub.events import Event, Meta, Surface, TurnEnd, TurnStart, WaitEnd
+from hub.model import Usage
+from observers.claude.records import Record
+
+RECENT = 64
+"""Responses whose last counts are remembered: the records of one lie close together."""
+
+Place: TypeAlias = dict[str, Any]
+"""`at`, `offset` and `record` of the events of one line."""
+
+
+class State(Struct):
+    """Where the reading of one file stands."""
+
+    session: str
+    """Native id: `<session>` or `<session>/<agent>`."""
+    turn: str | None = None
+    """`promptId` of the open turn."""
+    open: bool = False
+    unasked_at: str | None = None
+    """Time at which the latest turn began that no prompt had begun, until its prompt comes."""
+    answered: str | None = None
+    """Response whose text ended the latest turn: its later blocks continue that answer."""
+    empty: bool = False
+    """The last response of the open turn had no visible output."""
+    calls: dict[str, str] = field(default_factory=dict)
+    """Tool calls without a result: id to tool name."""
+    asking: list[str] = field(default_factory=list)
+    """Those of them that wait for a person."""
+    counts: dict[str, Usage] = field(default_factory=dict)
+    """The counts that were last given out, by response."""
+    titles: dict[int, str] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
+    """Summaries of records that did not come yet, by their `leafUuid`."""
+    cwd: str | None = None
+    branch: str | None = None
+    version: str | None = None
+    surface: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    parent: str | None = None
+    cost: float | None = None
+    prompts: list[tuple[str, int]] = field(default_factory=list)
+    """Parent record and offset of the latest prompts: places to rewind to."""
+    rewound: bool = False
+    """A /rewind stands before the next prompt (2.1.332 says so in `last-prompt`)."""
+
+    @property
+    def root(self) -> str:
+        """The session that the file's agents belong to."""
+        return self.session.split("/", 1)[0]
+
+    @property
+    def child(self) -> bool:
+        """Is this the file of a sub-agent?"""
+        return "/" in self.session
+
+
+_SURFACES: dict[str, Surface] = {
+    "cli": "tui",
+    "sdk-cli": "headless",
+    "claude-desktop": "ide",
+    "remote": "web",
+    "web": "web",
+}
+
+
+def surface(entrypoint: str) -> Surface:
+    """`entrypoint` (2.1.80 and newer) in the hub's words."""
+    if entrypoint in _SURFACES:
+        return _SURFACES[entrypoint]
+    if entrypoint.startswith("sdk"):
+        return "sdk"
+    if any(word in entrypoint for word in ("vscode", "jetbrains", "cursor", "ide")):
+        return "ide"
+    return "web" if "web" in entrypoint or "remote" in entrypoint else "unknown"
+
+
+def moment(timestamp: str | None) -> str | None:
+    """The record's time as the hub writes times; null where it is none."""
+    if timestamp is None:
+        return None
+    if len(timestamp) == 24 and timestamp[19] == "." and timestamp[23] == "Z":
+        return timestamp if _is_time(timestamp) else None
+    try:
+        time = datetime.fromisoformat(timestamp)
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def facts(record: Record, place: Place, state: State) -> Iterator[Meta]:
+    """What the record says about the session and was not said before."""
+    if record.is_sidechain and not state.child:
+        return  # 1.0.128 keeps sub-agents inside the session's file
+    new: dict[str, Any] = {}
+    if record.cwd and record.cwd != state.cwd:
+        state.cwd = new["cwd"] = record.cwd
+    if record.git_branch is not None:
+        branch = None if record.git_branch in {"", "HEAD"} else record.git_branch
+        if branch != state.branch:
+            state.branch = new["git_branch"] = branch
+    if record.version and record.version != state.version:
+        state.version = new["cli_version"] = record.version
+    if record.entrypoint and record.entrypoint != state.surface:
+        state.surface = record.entrypoint
+        new["surface"] = surface(record.entrypoint)
+    if record.type == "assistant" and record.message is not None:
+        model = record.message.model
+        if model and model not in {"<synthetic>", state.model}:
+            state.model = new["model"] = model
+        if record.effort and record.effort != state.effort:
+            state.effort = new["effort"] = record.effort
+    if new:
+        yield Meta(**new, **place)
+
+
+def forked(parent: str, place: Place, state: State) -> Iterator[Meta]:
+    """The session is a fork of `parent`."""
+    if parent not in {state.parent, state.root}:
+        state.parent = parent
+        yield Meta(parent=parent, relation="fork", **place)
+
+
+def begin(record: Record, place: Place, state: State) -> Iterator[Event]:
+    """A turn begins."""
+    yield from withdraw(place, state)
+    state.open, state.turn = True, record.prompt_id
+    state.answered, state.empty, state.unasked_at = None, False, None
+    yield TurnStart(turn=state.turn, **place)
+
+
+def end(reason: str, place: Place, state: State) -> Iterator[Event]:
+    """The open turn, if there is one, is over."""
+    if not state.open:
+        return
+    yield from withdraw(place, state)
+    state.open, state.empty = False, False
+    yield TurnEnd(reason=reason, turn=state.turn, **place)
+    state.turn = None
+
+
+def withdraw(place: Place, state: State) -> Iterator[Event]:
+    """Calls of an earlier turn will get no result any more."""
+    for call in state.asking:
+        yield WaitEnd(call=call, **place)
+    state.asking.clear()
+    state.calls.clear()
+
+
+def counted(response: str, counts: Usage, state: State) -> bool:
+    """Are these counts of the response new? Remembers them."""
+    before = state.counts.get(response)
+    if before == counts or (before is not None and (before.output or 0) > (counts.output or 0)):
+        return False
+    state.counts[response] = counts
+    while len(state.counts) > RECENT:
+        del state.counts[next(iter(state.counts))]
+    return True
+
+
+def unset_if_none(value: Any) -> Any:
+    """UNSET for None."""
+    return UNSET if value is None else value
