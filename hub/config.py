@@ -1,0 +1,78 @@
+"""config.toml in; validated settings out. pydantic is imported only when the file is new or changed."""
+
+import hashlib
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from hub.errors import ConfigError
+
+
+class Agent(Struct):
+    """`[agents.NAME]`"""
+
+    roots: list[str] = field(default_factory=list)
+    executable: str | None = None
+
+
+class Settings(Struct):
+    """What the hub needs of the configuration."""
+
+    agents: dict[str, Agent] = field(default_factory=dict)
+    exclude: list[str] = field(default_factory=list)
+    """`[privacy] exclude`: folders that are never entered."""
+    adapters: list[str] = field(default_factory=list)
+    """`[adapters] enable`: foreign adapters that may be loaded."""
+
+
+def load(
+    path: Path,
+    kept: Callable[[str], bytes | None] = lambda _: None,
+    keep: Callable[[str, bytes], None] = lambda _name, _value: None,
+) -> Settings:
+    """The settings; the defaults where there is no file.
+
+    Args:
+        path: config.toml.
+        kept: gives settings that were validated before, by the file's hash.
+        keep: takes them.
+
+    Raises:
+        ConfigError: the file cannot be read, or says what it may not say.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise ConfigError(str(path), f"cannot be read: {error.strerror}") from error
+    name = f"config:{hashlib.sha256(data).hexdigest()}"
+    body = kept(name)
+    if body is not None:
+        return msgspec.msgpack.decode(body, type=Settings)
+    try:
+        raw = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), f"is no valid TOML: {error}") from error
+    settings = _validate(path, raw)
+    keep(name, msgspec.msgpack.encode(settings))
+    return settings
+
+
+def _validate(path: Path, raw: dict[str, object]) -> Settings:
+    from hub.configfile import File, problems  # noqa: PLC0415  # pydantic: only for a changed file
+
+    try:
+        file = File.model_validate(raw)
+    except ValueError as error:
+        raise ConfigError(str(path), problems(error)) from error
+    return Settings(
+        agents={
+            name: Agent(list(one.roots), one.executable) for name, one in file.agents.items()
+        },
+        exclude=list(file.privacy.exclude),
+        adapters=list(file.adapters.enable),
+    )

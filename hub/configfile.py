@@ -1,0 +1,44 @@
+"""The shape of config.toml, as pydantic reads it; sentences about what is wrong with it out."""
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AgentTable(_Strict):
+    """`[agents.NAME]`"""
+
+    roots: list[str] = Field(default_factory=list)
+    executable: str | None = None
+
+
+class PrivacyTable(_Strict):
+    """`[privacy]`"""
+
+    exclude: list[str] = Field(default_factory=list)
+
+
+class AdaptersTable(_Strict):
+    """`[adapters]`"""
+
+    enable: list[str] = Field(default_factory=list)
+
+
+class File(_Strict):
+    """The whole file."""
+
+    agents: dict[str, AgentTable] = Field(default_factory=dict)
+    privacy: PrivacyTable = Field(default_factory=PrivacyTable)
+    adapters: AdaptersTable = Field(default_factory=AdaptersTable)
+
+
+def problems(error: ValueError) -> str:
+    """One sentence a problem: where it stands and what is wrong."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    return "; ".join(
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg'].lower()}"
+        for one in error.errors()
+    )

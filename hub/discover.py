@@ -1,0 +1,236 @@
+"""Agent homes in; the files in them that an observer knows out, each real file once.
+
+Only names and stats are read here. A folder that cannot be listed and a file that cannot be
+stat'ed are reported, never raised; loops of links end; a link to a file that is there by its own
+name is that file.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hub import framing
+from hub.adapter import Found, Observer, Root
+
+HEAD = 1 << 16
+"""Bytes that `head()` gives."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that an observer knows."""
+
+    agent: str
+    root: str
+    relative: str
+    path: str
+    found: Found
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass
+class Trouble:
+    """A path that could not be read, and why."""
+
+    agent: str
+    root: str
+    relative: str
+    path: str
+    reason: str
+    found: Found | None = None
+    """Set where the name alone says which session it is."""
+
+
+@dataclass
+class Tree:
+    """What was found in one pass."""
+
+    files: list[File] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    roots: list[tuple[str, Root, bool]] = field(default_factory=list)
+    """(agent, root, is it there)"""
+    skipped: int = 0
+    """Entries that no observer claims."""
+
+
+def roots_of(
+    observer: Observer, env: Mapping[str, str], home: str, more: Sequence[str] = ()
+) -> list[Root]:
+    """The observer's roots and the configured ones, each real path once, in that order."""
+    out: dict[str, Root] = {}
+    found = list(observer.roots(env, home, read_small, names_in))
+    shape = found[0].folders if found else ("",)
+    for root in [*found, *(Root(str(Path(path).expanduser()), shape) for path in more)]:
+        out.setdefault(f"{os.path.realpath(root.path)}\0{root.folders}", root)
+    return list(out.values())
+
+
+def scan(
+    agent: str, observer: Observer, roots: Iterable[Root], tree: Tree, exclude: Sequence[str] = ()
+) -> None:
+    """Adds what is below the roots to `tree`."""
+    seen_files: set[tuple[int, int]] = set()
+    for root in roots:
+        there = Path(root.path).is_dir()
+        tree.roots.append((agent, root, there))
+        if not there:
+            continue
+        walker = _Walker(agent, observer, root, tree, seen_files, exclude)
+        for folder in root.folders:
+            walker.walk(folder)
+
+
+class _Walker:
+    """Walks one root; real folders before linked ones, so that a file keeps its own name."""
+
+    def __init__(
+        self,
+        agent: str,
+        observer: Observer,
+        root: Root,
+        tree: Tree,
+        seen: set[tuple[int, int]],
+        exclude: Sequence[str],
+    ) -> None:
+        self.agent, self.observer, self.root, self.tree = agent, observer, root, tree
+        self.seen_files = seen
+        self.seen_folders: set[tuple[int, int]] = set()
+        self.exclude = [os.path.realpath(path) for path in exclude]
+
+    def walk(self, start: str) -> None:
+        later: list[tuple[str, str]] = []
+        todo = [(start, os.path.join(self.root.path, start) if start else self.root.path)]
+        while todo or later:
+            relative, path = todo.pop() if todo else later.pop(0)
+            try:
+                state = os.stat(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._trouble(relative, path, error)
+                continue
+            if stat.S_ISREG(state.st_mode):
+                self._file(relative, path, state)
+                continue
+            place = (state.st_dev, state.st_ino)
+            if place in self.seen_folders or self._excluded(path):
+                continue
+            self.seen_folders.add(place)
+            self._folder(relative, path, todo, later)
+
+    def _folder(
+        self,
+        relative: str,
+        path: str,
+        todo: list[tuple[str, str]],
+        later: list[tuple[str, str]],
+    ) -> None:
+        prefix = f"{relative}/" if relative else ""
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    below = prefix + entry.name
+                    if entry.is_symlink():
+                        later.append((below, entry.path))
+                    elif entry.is_dir(follow_symlinks=False):
+                        todo.append((below, entry.path))
+                    elif entry.is_file(follow_symlinks=False):
+                        self._entry(below, entry)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._trouble(relative, path, error)
+
+    def _entry(self, relative: str, entry: "os.DirEntry[str]") -> None:
+        try:
+            self._file(relative, entry.path, entry.stat(follow_symlinks=False))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._trouble(relative, entry.path, error)
+
+    def _file(self, relative: str, path: str, state: os.stat_result) -> None:
+        found = self.observer.find(readable(relative), lambda: head(path))
+        if found is None:
+            self.tree.skipped += 1
+            return
+        place = (state.st_dev, state.st_ino)
+        if place in self.seen_files:
+            return
+        self.seen_files.add(place)
+        self.tree.files.append(
+            File(
+                self.agent, self.root.path, readable(relative), path, found,
+                state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns,
+            )  # fmt: skip
+        )
+
+    def _excluded(self, path: str) -> bool:
+        if not self.exclude:
+            return False
+        real = os.path.realpath(path)
+        return any(real == one or real.startswith(one + os.sep) for one in self.exclude)
+
+    def _trouble(self, relative: str, path: str, error: OSError) -> None:
+        if error.errno in {None, 0}:
+            return
+        self.tree.troubles.append(
+            Trouble(self.agent, self.root.path, readable(relative), path, why(error), None)
+        )
+
+
+def readable(path: str) -> str:
+    """The path as valid text: bytes that are not UTF-8 become U+FFFD."""
+    return path if path.isprintable() else os.fsencode(path).decode(errors="replace")
+
+
+def why(error: OSError) -> str:
+    """The reason in a person's words: `permission denied`."""
+    return (error.strerror or str(error)).lower()
+
+
+def head(path: str) -> bytes:
+    """The first 64 KiB of a regular file, decompressed; empty where it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        data = os.read(descriptor, HEAD)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+    if not path.endswith((".zst", ".zstd")):
+        return data
+    text = b""
+    for _size, plain, _note in framing.frames(data):
+        text += plain
+        if len(text) >= HEAD:
+            break
+    return text[:HEAD]
+
+
+def read_small(path: str) -> bytes | None:
+    """A configuration file of an agent, at most 1 MiB; None where there is none."""
+    try:
+        if not Path(path).is_file() or Path(path).stat().st_size > 1 << 20:
+            return None
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def names_in(path: str) -> list[str]:
+    """The names in a folder, sorted; empty where it cannot be listed."""
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208  # names, not Paths
+    except OSError:
+        return []

@@ -1,0 +1,46 @@
+"""Agents and native ids in; session keys out, and back: `claude:<id>`, odd characters as %XX."""
+
+from collections.abc import Iterable
+from urllib.parse import quote, unquote
+
+from hub.errors import AmbiguousKey, NotFoundError
+
+SHORTEST = 4
+"""Characters of a prefix that may stand for a key."""
+
+
+def key_of(agent: str, native: str) -> str:
+    """The key of a session; characters outside `[A-Za-z0-9._-/]` as %XX."""
+    return f"{agent}:{quote(native, safe='/').replace('~', '%7E')}"
+
+
+def native_of(key: str) -> str:
+    """The agent's own id in a key."""
+    return unquote(key.partition(":")[2])
+
+
+def find(wanted: str, keys: Iterable[str]) -> str:
+    """The one key that `wanted` stands for: a key, or a prefix of one with or without agent.
+
+    Raises:
+        NotFoundError: no key fits, or the prefix is too short to try.
+        AmbiguousKey: several fit.
+    """
+    every = sorted(keys)
+    exact = [key for key in every if wanted in {key, key.partition(":")[2]}]
+    if len(exact) == 1:
+        return exact[0]
+    if not exact and len(wanted.partition(":")[2] or wanted) < SHORTEST:
+        raise NotFoundError(wanted, f": give at least {SHORTEST} characters of its key")
+    fits = exact or [
+        key
+        for key in every
+        if key.startswith(wanted) or key.partition(":")[2].startswith(wanted)
+    ]
+    # a session and its own sub-agents share their beginning: the session is meant
+    tops = [key for key in fits if not any(key.startswith(f"{other}/") for other in fits)]
+    if len(tops) == 1:
+        return tops[0]
+    if not fits:
+        raise NotFoundError(wanted, "; agenthub ls --all shows every key")
+    raise AmbiguousKey(wanted, fits)

@@ -1,0 +1,55 @@
+"""The environment in; the places where agenthub keeps its own files out."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SCHEMA = 1
+"""Of the cache; an older cache is removed."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders and files of agenthub itself; nothing is made until it is written to."""
+
+    config: Path
+    """config.toml"""
+    cache: Path
+    """Folder of `cache-<schema>.db`: disposable."""
+    state: Path
+    """Folder of state.db, jobs/ and kept/: never dropped."""
+    run: Path
+    """Folder of hub.sock."""
+
+    @property
+    def cache_db(self) -> Path:
+        """The cache of this schema."""
+        return self.cache / f"cache-{SCHEMA}.db"
+
+
+def places(env: Mapping[str, str]) -> Places:
+    """`$AGENTHUB_HOME` holds everything if set, else each kind has the platform's place."""
+    own = env.get("AGENTHUB_HOME", "").strip()
+    if own:
+        home = Path(own).expanduser().absolute()
+        return Places(home / "config.toml", home, home, home / "run")
+    import platformdirs  # noqa: PLC0415  # only where the platform decides
+
+    dirs = platformdirs.PlatformDirs("agenthub", appauthor=False)
+    return Places(
+        Path(dirs.user_config_dir) / "config.toml",
+        Path(dirs.user_cache_dir),
+        Path(dirs.user_state_dir),
+        Path(dirs.user_runtime_dir),
+    )
+
+
+def home(env: Mapping[str, str]) -> str:
+    """HOME as the environment says it, else the account's."""
+    return env.get("HOME", "").strip() or str(Path.home())
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with undecodable bytes kept."""
+    return dict(os.environ)

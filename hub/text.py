@@ -1,0 +1,79 @@
+"""Any text in; text that is safe and fits a terminal out: no control characters, cut by cells."""
+
+import re
+import unicodedata
+from typing import Final
+
+# C0, DEL, C1, line and paragraph separators, and what turns the direction of text round
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+_UNSAFE_LINES: Final = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+_JSON_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def line(text: str) -> str:
+    """One line: white space becomes single spaces, other control characters U+FFFD."""
+    return _UNSAFE.sub("\ufffd", " ".join(text.split()))
+
+
+def lines(text: str) -> str:
+    """Several lines: newlines stay, tabs become spaces, other control characters U+FFFD."""
+    return _UNSAFE_LINES.sub("\ufffd", text.replace("\r\n", "\n").expandtabs(4))
+
+
+def json_safe(document: str) -> str:
+    """A JSON document whose strings hold no raw control or direction character."""
+    return _JSON_UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", document)
+
+
+def width(text: str) -> int:
+    """Terminal cells of a line."""
+    if text.isascii():
+        return len(text)
+    import wcwidth  # noqa: PLC0415  # only for text beyond ASCII
+
+    cells = wcwidth.wcswidth(text)
+    return cells if cells >= 0 else len(text)
+
+
+def fit(text: str, cells: int) -> str:
+    """The line cut to so many cells, with an ellipsis where something is missing."""
+    if width(text) <= cells:
+        return text
+    if cells <= 1:
+        return "…"[:cells]
+    out, used = [], 0
+    for cluster in _clusters(text):
+        wide = width(cluster)
+        if used + wide > cells - 1:
+            break
+        out.append(cluster)
+        used += wide
+    return "".join(out) + "…"
+
+
+def pad(text: str, cells: int, *, right: bool = False) -> str:
+    """The line cut or filled with spaces to exactly so many cells."""
+    text = fit(text, cells)
+    space = " " * (cells - width(text))
+    return space + text if right else text + space
+
+
+def _clusters(text: str) -> list[str]:
+    """Characters with what combines with them: marks, joiners, variation selectors, skin tones."""
+    out: list[str] = []
+    for character in text:
+        joined = bool(out) and (
+            unicodedata.combining(character) != 0
+            or character in "\u200d\ufe0e\ufe0f"
+            or "\U0001f3fb" <= character <= "\U0001f3ff"
+            or out[-1].endswith("\u200d")
+        )
+        if joined:
+            out[-1] += character
+        else:
+            out.append(character)
+    return out
