@@ -1,0 +1,249 @@
+"""The records of a Codex rollout: bytes of a line in, the fields that the observer needs out.
+
+Fields are `Any` or `Raw` on purpose: one of an unexpected type costs only itself, never the line.
+Measured on codex-cli 0.20.0, 0.42.0, 0.98.0, 0.120.0, 0.140.0 and 0.171.0.
+"""
+
+from datetime import UTC, datetime
+from re import compile as pattern
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from hub.decode import Decoder
+from hub.events import Event, Note
+
+T = TypeVar("T")
+
+NOTHING: Final = Raw()
+
+
+class Line(Struct):
+    """One line: `{timestamp, type, payload}` (0.34+), with `ordinal` where paginated (0.149+).
+
+    Up to 0.29 the first line is `{id, timestamp, instructions}` and every other a naked item.
+    """
+
+    timestamp: Any = None
+    ordinal: Any = None
+    type: Any = None
+    payload: Raw = NOTHING
+    id: Any = None
+    instructions: Raw = NOTHING
+    record_type: Any = None
+
+
+class SessionMeta(Struct):
+    """`session_meta` (0.34+): who the thread is."""
+
+    id: Any = None
+    timestamp: Any = None
+    cwd: Any = None
+    originator: Any = None
+    cli_version: Any = None
+    source: Any = None
+    """0.44+."""
+    forked_from_id: Any = None
+    parent_thread_id: Any = None
+    instructions: Any = None
+    """Up to 0.80; later `base_instructions`."""
+    base_instructions: Any = None
+    git: Any = None
+    history_base: Any = None
+    """0.149+: what a fork or a segment stands on; its own lines are not in this file."""
+    subagent_history_start_ordinal: Any = None
+    """0.149+: lines below this ordinal are the parent's."""
+
+
+class TurnContext(Struct):
+    """`turn_context` (0.36+): what a turn runs with."""
+
+    cwd: Any = None
+    model: Any = None
+    effort: Any = None
+    approval_policy: Any = None
+    approvals_reviewer: Any = None
+
+
+class Ledger(Struct):
+    """`token_usage_record` (0.155+): one API response; never replayed."""
+
+    response_id: Any = None
+    turn_id: Any = None
+    usage: Any = None
+
+
+class Message(Struct):
+    """`event_msg`: all kinds flat."""
+
+    type: Any = None
+    turn_id: Any = None
+    item: Raw = NOTHING
+    message: Any = None
+    text: Any = None
+    kind: Any = None
+    """Up to 0.58: `user_message` says whether the text is injected."""
+    images: Raw = NOTHING
+    local_images: Any = None
+    last_agent_message: Any = None
+    error: Any = None
+    """`task_complete` of 0.155+."""
+    codex_error_info: Any = None
+    reason: Any = None
+    info: Any = None
+    rate_limits: Any = None
+    model_context_window: Any = None
+    num_turns: Any = None
+    thread_name: Any = None
+    phase: Any = None
+
+
+class Item(Struct):
+    """`response_item`, and what `item_completed` holds (0.149+): all kinds flat."""
+
+    type: Any = None
+    id: Any = None
+    role: Any = None
+    name: Any = None
+    call_id: Any = None
+    arguments: Any = None
+    input: Any = None
+    output: Raw = NOTHING
+    content: Raw = NOTHING
+    summary: Raw = NOTHING
+    summary_text: Any = None
+    action: Any = None
+    phase: Any = None
+    status: Any = None
+    source: Any = None
+    command: Any = None
+    aggregated_output: Any = None
+    exit_code: Any = None
+    changes: Raw = NOTHING
+    stdout: Any = None
+    stderr: Any = None
+    server: Any = None
+    tool: Any = None
+    result: Any = None
+    error: Any = None
+    query: Any = None
+    kind: Any = None
+    agent_thread_id: Any = None
+    receiver_thread_ids: Any = None
+
+
+line: Final = Decoder(Line, (b'{"timestamp":"',))
+session_meta: Final = Decoder(SessionMeta)
+turn_context: Final = Decoder(TurnContext)
+ledger: Final = Decoder(Ledger)
+message: Final = Decoder(Message)
+item: Final = Decoder(Item)
+
+IGNORED_LINES: Final = frozenset({
+    "world_state", "retained_context", "dynamic_tools_updated", "realtime_item",
+    "security_risk_score", "id_allocation", "inter_agent_communication",
+    "inter_agent_communication_metadata",
+})  # fmt: skip
+"""Known top-level kinds that say nothing here (0.171)."""
+
+IGNORED_EVENTS: Final = frozenset({
+    "thread_settings_applied", "context_compacted", "entered_review_mode", "exited_review_mode",
+    "thread_goal_updated", "agent_reasoning_raw_content", "agent_reasoning_section_break",
+    "patch_apply_begin", "patch_apply_end", "mcp_tool_call_begin", "mcp_tool_call_end",
+    "web_search_begin", "web_search_end", "image_generation_begin", "image_generation_end",
+    "sub_agent_activity", "exec_command_begin", "exec_command_end", "view_image_tool_call",
+    "collab_agent_spawn_begin", "collab_agent_spawn_end", "collab_waiting_begin",
+    "collab_waiting_end", "collab_close_begin", "collab_close_end", "collab_resume_begin",
+    "collab_resume_end", "collab_agent_interaction_begin", "collab_agent_interaction_end",
+    "dynamic_tool_call_request", "dynamic_tool_call_response", "item_started", "warning",
+    "turn_diff", "plan_update", "session_configured", "undo_started", "undo_completed",
+    "background_event", "deprecation_notice", "shutdown_complete", "guardian_assessment",
+})  # fmt: skip
+"""Known `event_msg` kinds that say nothing that another record does not say."""
+
+IGNORED_ITEMS: Final = frozenset({
+    "ContextCompaction", "EnteredReviewMode", "ExitedReviewMode", "HookPrompt", "Sleep",
+    "ImageView", "ImageGeneration", "Plan",
+})  # fmt: skip
+"""Known `item_completed` kinds that say nothing here (0.149+)."""
+
+IGNORED_RESPONSES: Final = frozenset({
+    "additional_tools", "compaction", "compaction_summary", "context_compaction",
+    "configuration_update", "ghost_snapshot", "image_generation_call", "tool_search_call",
+    "tool_search_output", "other",
+})  # fmt: skip
+"""Known `response_item` kinds that say nothing here."""
+
+_CLEAN = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def read(decoder: Decoder[T], data: Raw | bytes, kind: str, out: list[Event]) -> T | None:
+    """The record in `data`; a note where it was odd."""
+    value, odd = decoder(bytes(data) or b"null")
+    if odd is not None:
+        out.append(Note(code=odd, detail=kind))
+    return value
+
+
+def loose(data: Raw | bytes) -> Any:
+    """Any value in `data`; None where there is none."""
+    try:
+        return msgspec.json.decode(bytes(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value, _ = _loose(b'{"payload":' + bytes(data) + b"}")
+        return None if value is None else value.payload
+
+
+class _Loose(Struct):
+    payload: Any = None
+
+
+_loose = Decoder(_Loose)
+
+
+def moment(value: Any) -> str | None:
+    """An RFC 3339 time as `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+    if not isinstance(value, str):
+        return None
+    if _CLEAN.fullmatch(value):
+        return value
+    try:
+        at = datetime.fromisoformat(value)
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+
+
+def text(value: Any) -> str | None:
+    """The value if it is a non-empty string."""
+    return value if isinstance(value, str) and value else None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def whole(value: Any) -> int | None:
+    """The value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def parts(value: Any, image: str = "[image]") -> str:
+    """The text of a message's content: a string, or parts; images become a placeholder.
+
+    Paginated files say `{"type":"local_image","path":...}`; items `<image ...>` and a data URL.
+    """
+    if isinstance(value, str):
+        return value
+    found: list[str] = []
+    for part in value if isinstance(value, list) else ():
+        kind, said = mapping(part).get("type"), mapping(part).get("text")
+        if kind in ("local_image", "image", "input_image"):
+            path = text(mapping(part).get("path"))
+            found.append(f"[image {path}]" if path else image)
+        elif isinstance(said, str) and not said.startswith(("<image ", "</image>")):
+            found.append(said)
+    return "\n".join(found)
