@@ -118,15 +118,18 @@ class _Handler(BaseHTTPRequestHandler):
     """One connection: reads requests, and is the client that answers go out to."""
 
     protocol_version = "HTTP/1.1"
-    server: _Listener
     connection: socket.socket
+
+    @property
+    def _listener(self) -> _Listener:
+        return cast("_Listener", self.server)
 
     def setup(self) -> None:
         super().setup()
-        self.server.connections.add(self.connection)
+        self._listener.connections.add(self.connection)
 
     def finish(self) -> None:
-        self.server.connections.discard(self.connection)
+        self._listener.connections.discard(self.connection)
         with contextlib.suppress(OSError):
             super().finish()
 
@@ -157,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         self, wire: Wire | None, answer: Callable[[LedgerEntry, Wire | None], None]
     ) -> None:
         """Keep the ledger's entry of one request, however its answer ends."""
-        ledger = self.server.ledger
+        ledger = self._listener.ledger
         entry = ledger.arrived(wire.PROTOCOL if wire else "", self._path)
         try:
             answer(entry, wire)
@@ -189,17 +192,17 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = wire.read(body, headers)
-            with self.server.ledger.changing():
-                step = choose(request, self.server.scripts, entry)
-            Answer(self, self.server.ledger, entry, wire, request).give(step)
+            with self._listener.ledger.changing():
+                step = choose(request, self._listener.scripts, entry)
+            Answer(self, self._listener.ledger, entry, wire, request).give(step)
 
     def _whole(
         self, entry: LedgerEntry, status: int, body: Json, usage: Usage | None = None
     ) -> None:
         """Answer without a script."""
-        with self.server.ledger.changing():
+        with self._listener.ledger.changing():
             entry.status = status
-        self.server.ledger.ending(entry, "complete" if status == 200 else "error", usage)
+        self._listener.ledger.ending(entry, "complete" if status == 200 else "error", usage)
         self.document(entry, status, body)
 
     def _body(self) -> Json | None:

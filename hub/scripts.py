@@ -66,10 +66,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Subagent:
-    """Hand `prompt` to a new subagent."""
+    """Hand `prompt` to a new subagent, and wait for it where the agent has a choice."""
 
     description: str
     prompt: str
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +200,14 @@ def find_directive(text: str) -> Directive | None:
 
 
 def steps_of(scripts: Mapping[str, Script], directive: Directive) -> Steps:
-    """The steps a directive selects; an unknown name gives an answer that says so."""
+    """The steps a directive selects; one that makes no sense gives an answer that says so."""
     script = scripts.get(directive.name)
     if script is None:
         return ((Text(f"No script is called {directive.name}."),),)
-    return script(directive.args) if callable(script) else script
+    try:
+        return script(directive.args) if callable(script) else script
+    except (ValueError, LookupError):
+        return ((Text(f"The script {directive.name} takes no {directive.args}."),),)
 
 
 def _argument(args: Sequence[str], place: int, default: str) -> str:
@@ -216,8 +220,7 @@ def _always(*acts: Act) -> Steps:
 
 
 def _http(args: Sequence[str]) -> Steps:
-    error = HttpError(int(_argument(args, 0, "500")), _argument(args, 1, ""))
-    return ((error,),)
+    return _always(HttpError(int(_argument(args, 0, "500")), _argument(args, 1, "")))
 
 
 def _once(args: Sequence[str]) -> Steps:
@@ -319,6 +322,10 @@ SCRIPTS: Mapping[str, Script] = {
         ),
         (WaitAgents(),),
         (CloseAgents(),),
+        FINAL,
+    ),
+    "subagentbg": (
+        (Text("Delegating in the background."), Subagent("Count things", _CHILD, background=True)),
         FINAL,
     ),
     "shell": _shell,

@@ -119,6 +119,7 @@ def _usage(usage: Usage) -> Json:
             "ephemeral_1h_input_tokens": 0,
         },
         "output_tokens": usage.output,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "service_tier": "standard",
     }
 

@@ -58,10 +58,10 @@ class Client(Protocol):
 def usage_of(n: int) -> Usage:
     """The token counts of answer `n`; uneven steps keep sums of different answers apart."""
     return Usage(
-        input=1000 + 7 * n + n * n * 37 % 613,
-        cache_read=100 + 3 * n + n * n * 53 % 211,
-        cache_write=10 + n + n * n * 11 % 97,
-        output=50 + n + n * n * 29 % 151,
+        input=1000 + 7 * n + n**3 * 37 % 7919,
+        cache_read=100 + 3 * n + n**3 * 53 % 2003,
+        cache_write=10 + n + n**2 * 11 % 499,
+        output=50 + n + n**2 * 29 % 997,
         reasoning=n % 5,
     )
 
@@ -98,8 +98,6 @@ class Answer:
         counts = next((act for act in step if isinstance(act, Usage)), own)
         if self.wire.PROTOCOL == "chat":  # has no field for cache writes
             counts = Usage(counts.input, counts.cache_read, 0, counts.output, counts.reasoning)
-        if self.wire.PROTOCOL == "messages":  # has no field for reasoning
-            counts = Usage(counts.input, counts.cache_read, counts.cache_write, counts.output)
         stop = next((act.reason for act in step if isinstance(act, Stop)), "")
         reply = Reply(self.wire.response_id(), self.request.model, counts, stop, int(time.time()))
         self.encoder = self.wire.encoder(reply)

@@ -37,7 +37,7 @@ def applies(step: Step, request: Request) -> bool:
 def calls(act: Tool, request: Request, identify: Identify, place: int) -> list[ToolCall | Text]:
     """The calls an act makes, numbered from `place`; a plan may be plain text to an agent."""
     if isinstance(act, Plan) and _dialect(request) == _CODEX:
-        return [Text(f"<proposed_plan>\n{act.text}\n</proposed_plan>")]
+        return [Text(f"\n<proposed_plan>\n{act.text}\n</proposed_plan>\n")]
     made: list[ToolCall | Text] = []
     for name, arguments in _named(act, request):
         tool = request.tools.get(name, Offered(name))
@@ -161,7 +161,11 @@ def _subagent(act: Subagent, request: Request) -> Named:
         return "spawn_agent", task
     if _dialect(request) == _DSH:
         return "subagent", task
-    return "Agent" if "Agent" in offered else "Task", {**task, "subagent_type": "general-purpose"}
+    name = "Agent" if "Agent" in offered else "Task"
+    task["subagent_type"] = "general-purpose"
+    if "run_in_background" in offered.get(name, Offered(name)).parameters:
+        task["run_in_background"] = act.background
+    return name, task
 
 
 def _wait(request: Request) -> Iterable[Named]:
