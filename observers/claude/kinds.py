@@ -8,15 +8,16 @@ from typing import Final
 
 NEEDED: Final = frozenset({
     "user", "assistant", "system", "attachment", "summary", "ai-title", "custom-title",
-    "agent-name", "last-prompt", "relocated", "cost-state",
+    "agent-name", "relocated", "cost-state",
 })  # fmt: skip
 """Values of `type` that give events."""
 
 IGNORED: Final = frozenset({
     # 2.0.76 and older
     "file-history-snapshot", "queue-operation",
-    # 2.1.20 to 2.1.197
-    "progress", "ended-by-model", "tag", "agent-color", "agent-setting", "pr-link", "frame-link",
+    # 2.1.20 to 2.1.197; last-prompt is written in the middle of turns, too
+    "last-prompt", "progress", "ended-by-model", "tag", "agent-color", "agent-setting", "pr-link",
+    "frame-link",
     "bridge-session", "attribution-snapshot", "mode", "permission-mode", "isolation-latch",
     "worktree-state", "content-replacement", "fork-context-ref", "marble-origami-commit",
     "marble-origami-snapshot", "marble-origami-reset", "speculation-accept",
@@ -69,6 +70,7 @@ ATTACHMENTS: Final = frozenset({
     "compact_file_reference", "compaction_reminder", "context_efficiency",
     "critical_system_reminder", "current_session_memory", "date_change", "diagnostics",
     "directory", "document", "dynamic_skill", "edited_image_file", "edited_text_file", "file",
+    "fork_briefing",
     "hook_additional_context", "hook_cancelled", "hook_error_during_execution",
     "hook_non_blocking_error", "hook_permission_decision", "hook_stopped_continuation",
     "hook_system_message", "image", "invoked_skills", "mcp_instructions_delta", "mcp_resource",

@@ -12,7 +12,6 @@ from observers.claude.users import said, steered, user
 
 SUMMARY, AI, CUSTOM, NAME = 1, 2, 3, 4
 """Ranks of titles, as the CLI's own list ranks them (bundle of 2.1.197)."""
-_NOBODY: Final = "00000000-0000-0000-0000-000000000000"
 _SUMMARIES: Final = 16
 
 
@@ -111,23 +110,23 @@ def _bookkeeping(record: Record, place: Place, state: State) -> Iterator[Event]:
     elif record.type == "custom-title":
         yield from _title(CUSTOM, record.custom_title, "user", place, state)
     elif record.type == "agent-name":
-        source: Literal["user", "agent"] = "user" if record.name_source == "user" else "agent"
+        named = record.name_source == "user" or record.agent_name == state.titles.get(CUSTOM)
+        source: Literal["user", "agent"] = "user" if named else "agent"
         yield from _title(NAME, record.agent_name, source, place, state)
     elif record.type == "summary":
         if record.leaf_uuid and record.summary:  # its record is usually in another file
             state.summaries[record.leaf_uuid] = record.summary
             while len(state.summaries) > _SUMMARIES:
                 del state.summaries[next(iter(state.summaries))]
-    elif record.type == "last-prompt":
-        state.rewound = state.rewound or (record.explicit is True and record.leaf_uuid == _NOBODY)
     elif record.type == "relocated":
         if record.relocated_cwd and record.relocated_cwd != state.cwd:
             state.cwd = record.relocated_cwd
             yield Meta(cwd=record.relocated_cwd, **place)
     elif record.type == "cost-state":
-        if record.total_cost_usd is not None and record.total_cost_usd != state.cost:
-            state.cost = record.total_cost_usd
-            yield Meta(cost_usd=record.total_cost_usd, **place)
+        cost = record.total_cost_usd
+        if cost is not None and cost != state.cost and state.parent is None:
+            state.cost = cost  # a fork's total holds its parent's, so it is not said
+            yield Meta(cost_usd=cost, **place)
         if state.empty:  # written at exit: nothing visible came any more
             yield from end("empty_answer", place, state)
 

@@ -166,8 +166,6 @@ class Record(Struct, rename="camel"):
     name_source: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
-    explicit: bool | None = None
-    """On `last-prompt` after a /rewind, 2.1.332."""
     relocated_cwd: str | None = None
     total_cost_usd: float | None = field(default=None, name="totalCostUSD")
 

@@ -32,6 +32,7 @@ def reply(record: Record, place: Place, state: State) -> Iterator[Event]:
     if not (aside or state.open or (state.answered is not None and state.answered == response)):
         yield from begin(record, place, state)
         state.unasked_at = place["at"]
+    state.silent = state.silent and aside
     if message.usage is not None and response and not copied:
         yield from _usage(response, message, message.usage, place, state)
     if aside:

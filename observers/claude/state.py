@@ -25,6 +25,8 @@ class State(Struct):
     turn: str | None = None
     """`promptId` of the open turn."""
     open: bool = False
+    asked: str | None = None
+    """`promptId` of the latest user record: the turns of notifications have one, too."""
     unasked_at: str | None = None
     """Time at which the latest turn began that no prompt had begun, until its prompt comes."""
     answered: str | None = None
@@ -50,8 +52,8 @@ class State(Struct):
     cost: float | None = None
     prompts: list[tuple[str, int]] = field(default_factory=list)
     """Parent record and offset of the latest prompts: places to rewind to."""
-    rewound: bool = False
-    """A /rewind stands before the next prompt (2.1.332 says so in `last-prompt`)."""
+    silent: bool = False
+    """The model has said nothing in the open turn."""
 
     @property
     def root(self) -> str:
@@ -142,8 +144,9 @@ def forked(parent: str, place: Place, state: State) -> Iterator[Meta]:
 def begin(record: Record, place: Place, state: State) -> Iterator[Event]:
     """A turn begins."""
     yield from withdraw(place, state)
-    state.open, state.turn = True, record.prompt_id
+    state.open, state.turn = True, record.prompt_id or state.asked
     state.answered, state.empty, state.unasked_at = None, False, None
+    state.silent = True
     yield TurnStart(turn=state.turn, **place)
 
 

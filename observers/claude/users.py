@@ -40,6 +40,7 @@ def user(record: Record, place: Place, state: State) -> Iterator[Event]:
     aside = bool(record.is_sidechain) and not state.child
     if aside:
         return  # 1.0.128: a sub-agent inside the session's file
+    state.asked = record.prompt_id or state.asked
     for block in results:
         yield from finished(block, record, place, state)
     texts = [block.text for block in blocks if block.type == "text" and block.text]
@@ -75,12 +76,16 @@ def asked(
     place: Place,
     state: State,
 ) -> Iterator[Event]:
-    """A prompt, and the turn that it begins."""
+    """A prompt, and the turn that it begins.
+
+    An Esc with a queued prompt writes that prompt before the marks of the interruption (2.1.332):
+    those end the old turn, and the reply begins the new one.
+    """
     yield from _rewound(record, place, state)
     at, unasked = place["at"], state.unasked_at
     if at is not None and unasked is not None and at < unasked:
         state.unasked_at = None  # 2.1.197 can write the first prompt behind its answer
-    else:
+    elif not (state.open and source == "queued"):
         yield from begin(record, place, state)
     yield Prompt(text=text, source="task" if state.child else source, **place)
 
@@ -93,14 +98,19 @@ def steered(text: str, record: Record, place: Place, state: State) -> Iterator[E
 
 
 def _rewound(record: Record, place: Place, state: State) -> Iterator[Event]:
-    """After a /rewind (2.1.332) the next prompt has the parent of the prompt that it replaces."""
-    parent = record.parent_uuid or ""
-    if state.rewound:
-        state.rewound = False
-        for index, (before, offset) in enumerate(state.prompts):
-            if before == parent:
+    """A prompt with the parent of an earlier prompt takes its place: /rewind, or Esc before output.
+
+    Nothing else marks a /rewind in time (`last-prompt` follows the new prompt). While the earlier
+    turn goes on it is no rewind: two processes can write to one session.
+    """
+    parent = record.parent_uuid
+    if parent is None:
+        return
+    for index, (before, offset) in enumerate(state.prompts):
+        if before == parent:
+            if state.silent or not state.open:
                 del state.prompts[index:]
                 yield Rewind(to_offset=offset, **place)
-                break
+            break
     state.prompts.append((parent, place["offset"]))
     del state.prompts[:-_PLACES]
