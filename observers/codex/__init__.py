@@ -7,9 +7,10 @@ stays in its old form.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from os.path import basename
 from re import compile as pattern
 from typing import Final
+
+from msgspec import MsgspecError, Struct
 
 from hub.adapter import Claim, Found, Head, Names, Read, Root
 from hub.decode import Decoder
@@ -46,7 +47,7 @@ _VALUED: Final = frozenset({
 """Options whose value is the next argument."""
 
 
-class _Named(records.Struct):
+class _Named(Struct):
     """A line of `session_index.jsonl`: written by the interactive client, never by `exec`."""
 
     id: object = None
@@ -71,9 +72,7 @@ def process(exe: str, argv: Sequence[str]) -> bool:
     Not the npm launcher (node), not the daemon (`app-server --managed-daemon`) and its updater, and
     not the binary in one of its other roles (sandbox, `apply_patch`, code-mode host).
     """
-    if not _BINARIES.fullmatch(basename(exe)) or not argv:
-        return False
-    if not _BINARIES.fullmatch(basename(argv[0])) or basename(argv[0]) == "codex-linux-sandbox":
+    if not argv or not all(_BINARIES.fullmatch(_base(name)) for name in (exe, argv[0])):
         return False
     skip = False
     for word in argv[1:]:
@@ -86,6 +85,10 @@ def process(exe: str, argv: Sequence[str]) -> bool:
         else:
             return word not in _NOT_SESSIONS
     return True
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def find(relative: str, head: Head) -> Found | None:
@@ -115,18 +118,20 @@ def start(found: Found) -> State:
 
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one line."""
-    record, odd = records.line(line)
     out: list[Event] = []
-    if odd is not None:
-        out.append(Note(code=odd))
-    at = own = None
-    if record is not None:
-        at = moment(record.timestamp)
-        own = lines.line(record, line, offset, state, out)
-    for event in out:
-        event.at, event.offset = at, offset
-        if event.record is None:
-            event.record = own
+    try:
+        record: records.Line | None = records.line.decode(line)
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        record, odd = records.line.mend(line)
+        if odd is not None:
+            out.append(Note(code=odd))
+    own = lines.line(record, line, offset, state, out) if record is not None else None
+    if out:
+        at = moment(record.timestamp) if record is not None else None
+        for event in out:
+            event.at, event.offset = at, offset
+            if event.record is None:
+                event.record = own
     return out
 
 
@@ -135,7 +140,7 @@ def sidecar(name: str, data: bytes) -> Iterable[Event]:
     found: dict[str, Title] = {}
     odd: list[Event] = []
     offset = 0
-    for line in data.split(b"\n") if name.rpartition("/")[2] == _INDEX else ():
+    for line in data.split(b"\n") if _base(name) == _INDEX else ():
         entry, code = _named(line)
         if entry is not None:
             thread, title = text(entry.id), text(entry.thread_name)

@@ -6,11 +6,15 @@ former is taken for what is seen (texts, ends), the latter only for calls that b
 
 from typing import Any, Final
 
+from msgspec import Raw
+
 from hub.events import Event, Note, Prompt, Subagent, Thinking
 from observers.codex import records, state, tools
 from observers.codex.records import Item, Message, mapping, parts, text
 from observers.codex.state import State
 
+_SAID: Final = (b'{"type":"message",', b'{"type":"reasoning",')
+"""How items begin that events say as well."""
 _INJECTED: Final = (
     "<environment_context>", "# AGENTS.md instructions", "<user_instructions>", "<INSTRUCTIONS>",
     "<turn_aborted>", "<subagent_notification>", "<user_shell_command>", "<user_action>",
@@ -22,9 +26,7 @@ _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 _TOOLS: Final = ("CommandExecution", "FileChange", "McpToolCall", "WebSearch")
 
 
-def prompt(
-    memory: State, said: str, turn: str | None, offset: int, out: list[Event]
-) -> None:
+def prompt(memory: State, said: str, turn: str | None, offset: int, out: list[Event]) -> None:
     """Text given to the agent: opens a turn where none is open; a second one in a turn is queued.
 
     In files without turn records (up to 0.98) every prompt opens one.
@@ -55,10 +57,10 @@ def completed(message: Message, offset: int, memory: State, out: list[Event]) ->
     kind = item.type
     number = text(item.id)
     if kind == "UserMessage":
-        said = parts(records.loose(item.content))
+        said = parts(records.loose(item.content, out))
         prompt(memory, said, text(message.turn_id), offset, out)
     elif kind == "AgentMessage":
-        said = parts(records.loose(item.content))
+        said = parts(records.loose(item.content, out))
         if said:
             final = item.phase == "final_answer"
             state.answer(memory, said, out, final=final, repeats=True)
@@ -103,9 +105,11 @@ def _tool(item: Item, number: str | None, memory: State, out: list[Event]) -> No
 
 
 def response(
-    payload: bytes, offset: int, memory: State, out: list[Event], *, bare: bool = False
+    payload: Raw | bytes, offset: int, memory: State, out: list[Event], *, bare: bool = False
 ) -> str | None:
     """A `response_item`; `bare`: a naked one (0.8 .. 0.29), where no event says the texts."""
+    if memory.turn_records and not bare and bytes(payload).startswith(_SAID):
+        return None
     item = records.read(records.item, payload, "response_item", out)
     if item is None:
         return None
@@ -121,7 +125,7 @@ def response(
             state.finish(memory, None, "completed", out)
     elif kind == "reasoning":
         if bare:
-            thinking(memory, parts(records.loose(item.summary)), out)
+            thinking(memory, parts(records.loose(item.summary, out)), out)
     elif kind == "web_search_call":
         if not memory.paginated:
             number = text(item.id) or text(item.call_id) or f"web:{offset}"
@@ -155,7 +159,7 @@ def _output(item: Item, memory: State, out: list[Event]) -> None:
     call = memory.open.get(number) if number is not None else None
     if number is None or call is None:
         return
-    ended = tools.output(item)
+    ended = tools.output(item, out)
     state.settle(number, call, out)
     poll = next((key for key, own in memory.sessions.items() if own == number), None)
     if ended.running is not None and call.name != "write_stdin":
@@ -166,7 +170,7 @@ def _output(item: Item, memory: State, out: list[Event]) -> None:
     if poll is not None:
         del memory.sessions[poll]
     out.append(tools.end(number, ended))
-    if call.name in ("spawn_agent",) and not memory.paginated:
+    if call.name == "spawn_agent" and not memory.paginated:
         child = mapping(records.loose(ended.said.encode(errors="replace"))).get("agent_id")
         if isinstance(child, str):
             out.append(Subagent(child=child, call=number))
@@ -177,7 +181,7 @@ def _output(item: Item, memory: State, out: list[Event]) -> None:
 
 
 def _bare_message(item: Item, offset: int, memory: State, out: list[Event]) -> None:
-    said = parts(records.loose(item.content))
+    said = parts(records.loose(item.content, out))
     if item.role == "assistant" and said:
         state.reopen(memory, out)
         state.answer(memory, said, out, final=False, repeats=False)
@@ -202,7 +206,7 @@ def _letter(item: Item, memory: State, out: list[Event]) -> None:
 
     What a child sends back ("FINAL_ANSWER") is a notification.
     """
-    content: Any = records.loose(item.content)
+    content: Any = records.loose(item.content, out)
     said = parts(content).strip()
     if memory.child and said.startswith("Message Type:") and "FINAL_ANSWER" not in said[:40]:
         body = said.partition("Payload:")[2].strip()

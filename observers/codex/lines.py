@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from msgspec import Raw
+
 from hub.events import Answer, Compact, ErrorEvent, Event, Note, Retry, Rewind, Title, TurnEnd
 from observers.codex import items, records, state, thread, usage
 from observers.codex.records import Line, Message, mapping, text, whole
@@ -20,11 +22,11 @@ def line(record: Line, raw: bytes, offset: int, memory: State, out: list[Event])
         The agent's own id of the record.
     """
     kind = record.type
-    payload = bytes(record.payload)
-    if not payload:
+    payload = record.payload
+    if payload == records.NOTHING:
         return _bare(record, raw, offset, memory, out)
-    memory.paginated = whole(record.ordinal) is not None
-    own = _own(record, payload, memory)
+    memory.paginated = type(record.ordinal) is int
+    own = (memory.floor < 0 and not memory.copying) or _own(record, bytes(payload), memory)
     if kind == "session_meta":
         meta = records.read(records.session_meta, payload, kind, out)
         if meta is not None:
@@ -88,7 +90,7 @@ def _own(record: Line, payload: bytes, memory: State) -> bool:
         return True
     if record.type == "event_msg" and b'"task_started"' in payload[:200]:
         memory.copied_turns = True
-        event, _ = records.message(payload)
+        event = records.read(records.message, payload, None, [])
         turn = event.turn_id if event is not None else None
         if isinstance(turn, str) and _newer(turn, memory.id):
             state.reset(memory)
@@ -111,7 +113,7 @@ def _gap(before: str | None, now: str | None) -> bool:
     return past.total_seconds() > _GAP
 
 
-def _event(payload: bytes, offset: int, memory: State, out: list[Event], *, own: bool) -> str | None:
+def _event(payload: Raw, offset: int, memory: State, out: list[Event], *, own: bool) -> str | None:
     message = records.read(records.message, payload, "event_msg", out)
     if message is None:
         return None

@@ -6,7 +6,7 @@ Measured on codex-cli 0.20.0, 0.42.0, 0.98.0, 0.120.0, 0.140.0 and 0.171.0.
 
 from datetime import UTC, datetime
 from re import compile as pattern
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,7 +19,7 @@ T = TypeVar("T")
 NOTHING: Final = Raw()
 
 
-class Line(Struct):
+class Line(Struct, gc=False):
     """One line: `{timestamp, type, payload}` (0.34+), with `ordinal` where paginated (0.149+).
 
     Up to 0.29 the first line is `{id, timestamp, instructions}` and every other a naked item.
@@ -34,7 +34,7 @@ class Line(Struct):
     record_type: Any = None
 
 
-class SessionMeta(Struct):
+class SessionMeta(Struct, gc=False):
     """`session_meta` (0.34+): who the thread is."""
 
     id: Any = None
@@ -56,7 +56,7 @@ class SessionMeta(Struct):
     """0.149+: lines below this ordinal are the parent's."""
 
 
-class TurnContext(Struct):
+class TurnContext(Struct, gc=False):
     """`turn_context` (0.36+): what a turn runs with."""
 
     cwd: Any = None
@@ -66,7 +66,7 @@ class TurnContext(Struct):
     approvals_reviewer: Any = None
 
 
-class Ledger(Struct):
+class Ledger(Struct, gc=False):
     """`token_usage_record` (0.155+): one API response; never replayed."""
 
     response_id: Any = None
@@ -74,7 +74,7 @@ class Ledger(Struct):
     usage: Any = None
 
 
-class Message(Struct):
+class Message(Struct, gc=False):
     """`event_msg`: all kinds flat."""
 
     type: Any = None
@@ -99,7 +99,7 @@ class Message(Struct):
     phase: Any = None
 
 
-class Item(Struct):
+class Item(Struct, gc=False):
     """`response_item`, and what `item_completed` holds (0.149+): all kinds flat."""
 
     type: Any = None
@@ -133,12 +133,22 @@ class Item(Struct):
     receiver_thread_ids: Any = None
 
 
-line: Final = Decoder(Line, (b'{"timestamp":"',))
-session_meta: Final = Decoder(SessionMeta)
-turn_context: Final = Decoder(TurnContext)
-ledger: Final = Decoder(Ledger)
-message: Final = Decoder(Message)
-item: Final = Decoder(Item)
+class Reader(Generic[T]):
+    """Reads one kind: msgspec at once, `hub.decode` for what it refuses."""
+
+    __slots__ = ("decode", "mend")
+
+    def __init__(self, kind: type[T], salvage: tuple[bytes, ...] = ()) -> None:
+        self.decode = msgspec.json.Decoder(kind).decode
+        self.mend = Decoder(kind, salvage)
+
+
+line: Final = Reader(Line, (b'{"timestamp":"',))
+session_meta: Final = Reader(SessionMeta)
+turn_context: Final = Reader(TurnContext)
+ledger: Final = Reader(Ledger)
+message: Final = Reader(Message)
+item: Final = Reader(Item)
 
 IGNORED_LINES: Final = frozenset({
     "world_state", "retained_context", "dynamic_tools_updated", "realtime_item",
@@ -178,28 +188,36 @@ IGNORED_RESPONSES: Final = frozenset({
 _CLEAN = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def read(decoder: Decoder[T], data: Raw | bytes, kind: str, out: list[Event]) -> T | None:
+def read(reader: Reader[T], data: Raw | bytes, kind: str | None, out: list[Event]) -> T | None:
     """The record in `data`; a note where it was odd."""
-    value, odd = decoder(bytes(data) or b"null")
-    if odd is not None:
-        out.append(Note(code=odd, detail=kind))
-    return value
-
-
-def loose(data: Raw | bytes) -> Any:
-    """Any value in `data`; None where there is none."""
     try:
-        return msgspec.json.decode(bytes(data))
+        return reader.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        value, _ = _loose(b'{"payload":' + bytes(data) + b"}")
-        return None if value is None else value.payload
+        value, odd = reader.mend(bytes(data))
+        if odd is not None:
+            out.append(Note(code=odd, detail=kind))
+        return value
 
 
-class _Loose(Struct):
-    payload: Any = None
+class _Any(Struct):
+    value: Any = None
 
 
-_loose = Decoder(_Loose)
+_any = msgspec.json.Decoder()
+_mended = Decoder(_Any)
+
+
+def loose(data: Raw | bytes, out: list[Event] | None = None) -> Any:
+    """Any value in `data`, None where there is none; a note in `out` where it was odd."""
+    try:
+        return _any.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if not bytes(data):
+            return None
+        value, odd = _mended(b'{"value":' + bytes(data) + b"}")
+        if odd is not None and out is not None:
+            out.append(Note(code=odd))
+        return None if value is None else value.value
 
 
 def moment(value: Any) -> str | None:

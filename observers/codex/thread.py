@@ -64,7 +64,7 @@ def session_meta(meta: SessionMeta, state: State, out: list[Event]) -> None:
     base = mapping(meta.history_base)
     state.forked = relation is not None or bool(base)
     started = moment(meta.timestamp)
-    if relation is not None:
+    if relation is not None and not base and (state.floor >= 0 or not state.paginated):
         state.unstarted, started = True, None
     tell(
         state,

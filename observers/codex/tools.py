@@ -1,4 +1,4 @@
-"""Tool calls of Codex: a call in, its intent, arguments and files out; an output in, its end out."""
+"""Tool calls of Codex: a call in, its intent and files out; an output in, its end out."""
 
 from re import MULTILINE
 from re import compile as pattern
@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from hub.decode import bounded
-from hub.events import Intent, ToolEnd, ToolStart
+from hub.events import Event, Intent, ToolEnd, ToolStart
 from observers.codex.records import Item, loose, mapping, parts, text, whole
 
 TERMINAL: Final = frozenset({
@@ -110,9 +110,9 @@ def asks(item: Item) -> bool:
     )
 
 
-def output(item: Item) -> Ended:
+def output(item: Item, out: list[Event]) -> Ended:
     """What a `*_output` says: text, or a list of parts (MCP, images, code mode)."""
-    value = loose(item.output)
+    value = loose(item.output, out)
     success: Any = None
     if isinstance(value, dict):
         success = value.get("success")

@@ -66,12 +66,12 @@ def token_count(message: Message, state: State, out: list[Event], *, own: bool) 
     if own:
         tell(state, out, window=whole(info.get("model_context_window")))
         _limits(mapping(message.rate_limits), state, out)
-    if not total:
+    state.context = whole(last.get("total_tokens")) or state.context
+    if not total or state.ledger:
         return
     now = [count or 0 for count in _counts(total)]
     before, state.total = state.total, now
-    state.context = whole(last.get("total_tokens")) or state.context
-    if not own or state.ledger or not (last.get("input_tokens") or last.get("output_tokens")):
+    if not own or not (last.get("input_tokens") or last.get("output_tokens")):
         return
     if before == now:
         return
