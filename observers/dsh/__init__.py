@@ -31,7 +31,7 @@ IGNORED: Final = frozenset({
     "compaction/prune", "deliverables/presented", "developer/message",
     "feedback/message-delete", "feedback/message-put", "feedback/record", "goal/change",
     "hook/invoked", "hook/result", "image/offload", "job/registered", "llm/retry-started",
-    "permission/preset", "plan/mode", "sandbox/mode", "schedule/change",
+    "permission/preset",  "sandbox/mode", "schedule/change",
     "session-log-deepseek/delivery-accepted", "session/title-llm-request", "step/end",
     "step/start", "subagent/descriptor", "subagent/model-selection-policy", "team/member",
     "team/message/delivered", "team/message/queued", "team/task", "todo/write",
@@ -116,45 +116,40 @@ def _own(row: Row, state: State, out: list[Event]) -> str | None:
 
 
 def _inherited(row: Row, at: str | None, state: State, out: list[Event]) -> bool:
-    """Is the row a copy of the parent's? The first own one says when the fork began."""
+    """Is the row a copy of the parent's? The first own one says how the fork began."""
     if state.inherited:
         if row.type == "session/end-seed" and turns.inherits(row.data):
             state.inherited = False
-            _began(at, state, out)
+            turns.inherited(state, at, out)
+        else:
+            turns.inherit(row, state)
         return True
-    if state.seed:
+    if state.seed:  # v0, v1
         seq = row.seq if row.seq0 is None else row.seq0
         if isinstance(seq, int) and seq < state.seed:
+            turns.inherit(row, state)
             return True
         state.seed = 0
-    _began(at, state, out)
+        turns.inherited(state, at, out)
     return False
-
-
-def _began(at: str | None, state: State, out: list[Event]) -> None:
-    if state.unstarted and at is not None:
-        state.unstarted = False
-        out.append(Meta(started_at=at))
 
 
 def _header(row: Row, at: str | None, state: State, out: list[Event]) -> None:
     """Line 1: `{type: session, version, id, createdAt, cwd, isSeeded, delegationDepth, ...}`."""
-    version = row.version if type(row.version) is int else -1
+    version = _count(row.version, -1)
     if version != state.version:
         out.append(Note(code="version_mismatch", detail=f"{state.version} {version}"))
     if version > NEWEST:
         out.append(Note(code="format_unverified", detail=str(version)))
     state.version = version
     state.inherited = row.is_seeded is True
-    if type(row.seed_length) is int and version < 2:
-        state.seed = max(row.seed_length, 0)
-    state.unstarted = state.inherited or state.seed > 0
+    state.seed = _count(row.seed_length, 0) if version < 2 else 0
     state.child = row.origin == "subagent"
     meta = Meta(surface=_surface(row) or UNSET)
-    if at is not None and not state.unstarted:
+    if at is not None and not state.inherited and not state.seed:
         meta.started_at = at
     if isinstance(row.cwd, str) and row.cwd:
-        meta.cwd = row.cwd
+        meta.cwd = state.cwd = row.cwd
     if isinstance(row.parent_session, str) and row.parent_session:
         meta.parent = row.parent_session
         meta.relation = "subagent" if state.child else "fork"
@@ -173,6 +168,10 @@ def _surface(row: Row) -> Surface | None:
     if _HEADLESS.fullmatch(name):
         return "headless"
     return "ide" if _ACP.fullmatch(name) else None
+
+
+def _count(value: Any, other: int) -> int:
+    return value if type(value) is int and 0 <= value <= 2**53 else other
 
 
 def _time(value: Any) -> str | None:

@@ -7,13 +7,15 @@ whole stream there, and `request/header` is 10 kB of tool descriptions.
 
 import json
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from hub.decode import Decoder
 
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+"""What JavaScript counts exactly; anything else is no count."""
 EMPTY = Raw(b"{}")
 T = TypeVar("T", bound=Struct)
 
@@ -56,7 +58,7 @@ class Failure(Struct):
 
     message: str = ""
     code: str = ""
-    status: int | None = None
+    status: Count | None = None
 
 
 class Reason(Struct):
@@ -93,25 +95,25 @@ class Message(Struct, rename="camel"):
 class Tokens(Struct, rename="camel"):
     """Usage of one response; `inputTokens` is uncached input in every version."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
 
 
 class Turn(Struct):
     """`turn/start`, `turn/end`."""
 
-    turn: int | None = None
+    turn: Count | None = None
     reason: Reason = field(default_factory=Reason)
 
 
 class Said(Struct):
     """`assistant/message`, `system/message`, `tool/result`."""
 
-    turn: int | None = None
-    step: int | None = None
+    turn: Count | None = None
+    step: Count | None = None
     message: Message = field(default_factory=Message)
     usage: Tokens | None = None
     interrupted: bool = False
@@ -134,8 +136,8 @@ class Streamed(Struct):
 class Attempt(Struct):
     """`assistant/attempt` (v2 on), `assistant/chunk` (v0, v1)."""
 
-    turn: int | None = None
-    step: int | None = None
+    turn: Count | None = None
+    step: Count | None = None
     stream: list[Streamed] = field(default_factory=list)
     chunk: Chunk | None = None
 
@@ -165,9 +167,9 @@ class Approval(Struct, rename="camel"):
 class Again(Struct, rename="camel"):
     """`llm/retry`."""
 
-    retry: int = 0
-    max_retries: int | None = None
-    delay_ms: float | None = None
+    retry: Count = 0
+    max_retries: Count | None = None
+    delay_ms: Annotated[float, Meta(ge=0, le=2**53)] | None = None
     failure: Failure = field(default_factory=Failure)
 
 
@@ -185,6 +187,12 @@ class Catalog(Struct, rename="camel"):
 
     child_id: str = ""
     label: str = ""
+
+
+class Plan(Struct):
+    """`plan/mode`."""
+
+    active: bool = False
 
 
 class Titled(Struct):
@@ -218,7 +226,7 @@ class Place(Struct, rename="camel"):
     """`request/context`, `model/selection`, `working-directory/change`, `session/end-seed`."""
 
     model: str = ""
-    context_window: int | None = None
+    context_window: Count | None = None
     reasoning_effort: str | None = None
     cwd: str = ""
     inherited: bool = False

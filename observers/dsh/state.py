@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, field
+from msgspec import Raw, Struct, field
 
 from hub.events import Event, Meta, Note, TurnEnd, UsageEvent, Wait, WaitEnd
 from hub.model import Usage
@@ -25,8 +25,6 @@ class State(Struct):
     """In the prefix that a seeded log copied from its parent."""
     seed: int = 0
     """v0, v1: rows with a smaller `seq` are inherited."""
-    unstarted: bool = False
-    """The first own record still has to say when the session began."""
     turn: str | None = None
     """The open turn."""
     step: str = ""
@@ -34,10 +32,15 @@ class State(Struct):
     """Failed tries of this step."""
     spent: dict[str, Any] | None = None
     """v0, v1: usage that was streamed for a response whose message has not come."""
+    cwd: str | None = None
     model: str | None = None
     effort: str | None = None
     window: int | None = None
     system: str | None = None
+    """Fingerprint of the system prompt."""
+    title: list[Any] | None = None
+    """The inherited title: text, rank, source."""
+    planning: bool = False
     calls: dict[str, list[str]] = field(default_factory=dict)
     """Open calls: name and description."""
     codes: dict[str, int] = field(default_factory=dict)
@@ -92,9 +95,11 @@ def text_of(message: r.Message) -> str:
 def meta(
     state: State,
     out: list[Event],
+    *,
     model: str = "",
     effort: str | None = None,
     window: int | None = None,
+    cwd: str = "",
 ) -> None:
     """What changed; "" and None = not said."""
     meta = Meta()
@@ -104,7 +109,9 @@ def meta(
         meta.effort = state.effort = effort
     if window and window != state.window:
         meta.window = state.window = window
-    if meta.model is not UNSET or meta.effort is not UNSET or meta.window is not UNSET:
+    if cwd and cwd != state.cwd:
+        meta.cwd = state.cwd = cwd
+    if meta != Meta():
         out.append(meta)
 
 

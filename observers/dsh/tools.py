@@ -25,8 +25,10 @@ _INTENTS: Final[dict[str, Intent]] = {
 _ASKS: Final[dict[str, WaitingFor]] = {"ask_user_question": "question", "exit_plan_mode": "plan"}
 _DELEGATES: Final = frozenset({"subagent", "subagent_fork", "workflow"})
 _EXIT: Final = re.compile(
-    r"(?:\[exit code: (-?\d{1,6})\]|\[(?:killed by signal|timed out)[^\]\n]*\])"
+    r"\[(?:exit code:|Command finished with exit code|shell exited: code) (-?\d{1,6})\]"
+    r"|\[(?:killed by signal|timed out|Command timed out|shell killed by)[^\]\n]*\]"
 )
+"""How a bash result ends; profile sdk-minimal has its own words."""
 _SPILL: Final = re.compile(r"Full formatted result stored at: (\S+?)(?=\. |\)|\s|$)")
 _SUBPROCESS: Final = re.compile(r"\[output truncated; full output: ([^\]\n]+)\]")
 _DETAIL: Final = re.compile(r"exit code: (-?\d{1,6})")
@@ -36,6 +38,7 @@ _called = r.Data(r.Called)
 _approval = r.Data(r.Approval)
 _catalog = r.Data(r.Catalog)
 _ran = r.Data(r.Ran)
+_plan = r.Data(r.Plan)
 
 
 def _tool_call(raw: Raw, state: State, out: list[Event]) -> None:
@@ -50,7 +53,7 @@ def _tool_call(raw: Raw, state: State, out: list[Event]) -> None:
     state.calls[data.call_id] = [data.name, label if isinstance(label, str) else ""]
     out.append(ToolStart(call=data.call_id, name=data.name, intent=intent, args=args, files=files))
     waiting = _ASKS.get(data.name)
-    if waiting is not None:
+    if waiting == "question" or (waiting and state.planning):
         state.asked.append(data.call_id)
         out.append(Wait(for_=waiting, call=data.call_id))
 
@@ -65,6 +68,13 @@ def _arguments(text: str) -> dict[str, Any]:
     return {key: bounded(one) if isinstance(one, str) else one for key, one in value.items()}
 
 
+def _plan_mode(raw: Raw, state: State, out: list[Event]) -> None:
+    """Outside plan mode `exit_plan_mode` is refused at once."""
+    data, note = _plan(raw)
+    note_of(out, note)
+    state.planning = data.active
+
+
 def _tool_result(raw: Raw, state: State, out: list[Event]) -> str | None:
     data, note = _said(raw)
     note_of(out, note)
@@ -77,7 +87,7 @@ def _tool_result(raw: Raw, state: State, out: list[Event]) -> str | None:
     code = state.codes.pop(call, None)
     error = data.error.code if data.error is not None else ""
     if error == "TOOL_NOT_STARTED" and not name:
-        return message.id or None  # a closer for a call that never began
+        return None  # a closer for a call that never began
     text = text_of(r.Message(content=parts))
     spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
     killed = False
@@ -99,7 +109,12 @@ def _tool_result(raw: Raw, state: State, out: list[Event]) -> str | None:
     _answered(call, state, out)
     if name == "ask_user_question" and not bad and _pending(text):
         state.deferred.append(call)
-    return message.id or None
+    return _record(message.id)
+
+
+def _record(name: str) -> str | None:
+    """The record's id; a closer's is made of the call's and says nothing of forks."""
+    return None if name.startswith("interrupted-") else name or None
 
 
 def _pending(text: str) -> bool:
@@ -157,6 +172,7 @@ FOLDS: Final[dict[str, Fold]] = {
     "approval/asked": _approval_asked,
     "approval/decided": _approval_decided,
     "job/settled": _settled,
+    "plan/mode": _plan_mode,
     "subagent/catalog": _child,
     "tool/call": _tool_call,
     "tool/result": _tool_result,

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from hub.decode import bounded
 from hub.events import (
@@ -71,6 +71,30 @@ def _end_seed(raw: Raw, state: State, out: list[Event]) -> None:
         settle(state, out, "lost", state.turn or None)
 
 
+def inherit(row: r.Row, state: State) -> None:
+    """An inherited record gives no events, but the settings it leaves hold for the fork."""
+    fold = _SETTINGS.get(row.type)
+    if fold is not None:
+        told: list[Event] = []
+        fold(row.data, state, told)
+        for event in told:
+            if isinstance(event, Title) and (state.title is None or event.rank >= state.title[1]):
+                state.title = [event.title, event.rank, event.source]
+
+
+def inherited(state: State, at: str | None, out: list[Event]) -> None:
+    """What holds where the fork begins: its own first record says so."""
+    meta = Meta(model=state.model or UNSET, effort=state.effort or UNSET)
+    meta.window = state.window or UNSET
+    meta.cwd = state.cwd or UNSET
+    meta.started_at = at or UNSET
+    out.append(meta)
+    if state.title is not None:
+        title, rank, source = state.title
+        out.append(Title(title=title, rank=rank, source=source))
+        state.title = None
+
+
 def inherits(raw: Raw) -> bool:
     """Does this `session/end-seed` close the inherited prefix?"""
     return _place(raw)[0].inherited
@@ -133,11 +157,23 @@ def _context(raw: Raw, state: State, out: list[Event]) -> None:
     """`request/context`, `model/selection`, `working-directory/change`."""
     data, note = _place(raw)
     note_of(out, note)
-    meta(state, out, model=data.model, effort=data.reasoning_effort, window=data.context_window)
-    if data.cwd:
-        out.append(Meta(cwd=data.cwd))
+    meta(
+        state,
+        out,
+        model=data.model,
+        effort=data.reasoning_effort,
+        window=data.context_window,
+        cwd=data.cwd,
+    )
 
 
+_SETTINGS: Final[dict[str, Fold]] = {
+    "model/selection": _context,
+    "request/context": _context,
+    "request/header": _request,
+    "session/title": _title,
+    "working-directory/change": _context,
+}
 FOLDS: Final[dict[str, Fold]] = {
     "compaction/end": _compact_end,
     "compaction/start": _compact_start,
