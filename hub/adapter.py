@@ -86,9 +86,7 @@ class Observer(Protocol):
         """Raised with every change of what the events say: older stored cursors are dropped."""
         ...
 
-    def roots(
-        self, env: Mapping[str, str], home: str, read: Read, names: Names
-    ) -> Sequence[Root]:
+    def roots(self, env: Mapping[str, str], home: str, read: Read, names: Names) -> Sequence[Root]:
         """The agent's homes: from the environment, the defaults, and its own configuration."""
         ...
 

@@ -15,11 +15,11 @@ class Ledger:
     """Who owns what."""
 
     responses: dict[str, dict[str, Response]] = field(default_factory=dict)
-    """session -> response -> figures"""
+    """Session -> response -> figures"""
     owner: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Sessions that share responses -> the owner of those."""
     shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """response -> the sessions it stands in, where more than one."""
+    """Response -> the sessions it stands in, where more than one."""
 
     def own(self, session: str) -> dict[str, Response]:
         """The responses that count for this session."""
@@ -30,7 +30,7 @@ class Ledger:
         }
 
     def copied(self, session: str) -> dict[str, str]:
-        """response -> the session that owns it instead."""
+        """Response -> the session that owns it instead."""
         return {
             name: self.owner[self.shared[name]]
             for name in self.responses.get(session, {})
@@ -38,9 +38,7 @@ class Ledger:
         }
 
 
-def resolve(
-    responses: dict[str, dict[str, Response]], parents: Mapping[str, str | None]
-) -> Ledger:
+def resolve(responses: dict[str, dict[str, Response]], parents: Mapping[str, str | None]) -> Ledger:
     """Settles every shared response.
 
     Args:
@@ -89,8 +87,6 @@ def _ancestors(key: str, parents: Mapping[str, str | None]) -> set[str]:
 def _first_own(key: str, ledger: Ledger) -> str:
     """Time of the first response that no other session has; a session without one comes last."""
     times = [
-        one.at or ""
-        for name, one in ledger.responses[key].items()
-        if name not in ledger.shared
+        one.at or "" for name, one in ledger.responses[key].items() if name not in ledger.shared
     ]
     return min(times, default="\uffff")

@@ -1,4 +1,4 @@
-"""config.toml in; validated settings out. pydantic is imported only when the file is new or changed."""
+"""config.toml in; validated settings out; pydantic is imported only for a file that changed."""
 
 import hashlib
 import tomllib
@@ -12,7 +12,7 @@ from hub.errors import ConfigError
 
 
 class Agent(Struct):
-    """`[agents.NAME]`"""
+    """`[agents.NAME]`."""
 
     roots: list[str] = field(default_factory=list)
     executable: str | None = None
@@ -70,9 +70,7 @@ def _validate(path: Path, raw: dict[str, object]) -> Settings:
     except ValueError as error:
         raise ConfigError(str(path), problems(error)) from error
     return Settings(
-        agents={
-            name: Agent(list(one.roots), one.executable) for name, one in file.agents.items()
-        },
+        agents={name: Agent(list(one.roots), one.executable) for name, one in file.agents.items()},
         exclude=list(file.privacy.exclude),
         adapters=list(file.adapters.enable),
     )

@@ -8,20 +8,20 @@ class _Strict(BaseModel):
 
 
 class AgentTable(_Strict):
-    """`[agents.NAME]`"""
+    """`[agents.NAME]`."""
 
     roots: list[str] = Field(default_factory=list)
     executable: str | None = None
 
 
 class PrivacyTable(_Strict):
-    """`[privacy]`"""
+    """`[privacy]`."""
 
     exclude: list[str] = Field(default_factory=list)
 
 
 class AdaptersTable(_Strict):
-    """`[adapters]`"""
+    """`[adapters]`."""
 
     enable: list[str] = Field(default_factory=list)
 

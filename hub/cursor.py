@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ class Reader:
             place.carry = b""
         place.device, place.inode = self.stat.st_dev, self.stat.st_ino
 
-    def __enter__(self) -> "Reader":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

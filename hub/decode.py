@@ -1,8 +1,8 @@
-"""One line of bytes in; a typed record out, or the reason why there is none; it never raises.
+r"""One line of bytes in; a typed record out, or the reason why there is none; it never raises.
 
 msgspec reads the fields that an adapter names and skips the rest. What it refuses is mended where
 the text allows it: leading NULs (power loss), bytes that are not UTF-8, lone surrogates (Claude
-Code writes `\\ud83d` when it cuts a preview in mid pair), a record glued behind torn text.
+Code writes `\ud83d` when it cuts a preview in mid pair), a record glued behind torn text.
 """
 
 import json
@@ -35,8 +35,8 @@ class Decoder(Generic[T]):
 
         Returns:
             `(record, None)` for a clean line, `(record, code)` for a mended one, `(None, code)`
-            for one that cannot be used, `(None, None)` for a blank one. Codes: `nul_bytes` `invalid_utf8` `lone_surrogate`
-            `salvaged` `wrong_shape` `bad_json`.
+            for one that cannot be used, `(None, None)` for a blank one. Codes: `nul_bytes`
+            `invalid_utf8` `lone_surrogate` `salvaged` `wrong_shape` `bad_json`.
         """
         if not line.strip():
             return None, None

@@ -104,11 +104,11 @@ class _Walker:
 
     def walk(self, start: str) -> None:
         later: list[tuple[str, str]] = []
-        todo = [(start, os.path.join(self.root.path, start) if start else self.root.path)]
+        todo = [(start, f"{self.root.path}/{start}" if start else self.root.path)]
         while todo or later:
             relative, path = todo.pop() if todo else later.pop(0)
             try:
-                state = os.stat(path)
+                state = os.stat(path)  # noqa: PTH116  # a Path per entry costs more than the stat
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -165,8 +165,15 @@ class _Walker:
         self.seen_files.add(place)
         self.tree.files.append(
             File(
-                self.agent, self.root.path, readable(relative), path, found,
-                state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns,
+                self.agent,
+                self.root.path,
+                readable(relative),
+                path,
+                found,
+                state.st_dev,
+                state.st_ino,
+                state.st_size,
+                state.st_mtime_ns,
             )  # fmt: skip
         )
 

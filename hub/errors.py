@@ -1,15 +1,15 @@
 """The one exception tree of agenthub; every error carries fields, so that nobody parses messages.
 
-    AgenthubError
-    ├── UsageError            the call was wrong (exit 2)
-    │   ├── AmbiguousKey      .key .candidates
-    │   └── UnknownAgent      .agent .known
-    ├── NotFoundError         no such session or job (exit 1)      .key
-    ├── PlatformError         this system is not supported (exit 1)
-    ├── ConfigError           config.toml cannot be used (exit 2)   .path .line
-    ├── AdapterError          an adapter is broken or foreign (exit 1)  .module .path
-    ├── StoreError            the cache cannot be used              .path
-    └── RunError              a dispatched run failed               .code .fields .answer
+AgenthubError
+├── UsageError            the call was wrong (exit 2)
+│   ├── AmbiguousKey      .key .candidates
+│   └── UnknownAgent      .agent .known
+├── NotFoundError         no such session or job (exit 1)      .key
+├── PlatformError         this system is not supported (exit 1)
+├── ConfigError           config.toml cannot be used (exit 2)   .path .line
+├── AdapterError          an adapter is broken or foreign (exit 1)  .module .path
+├── StoreError            the cache cannot be used              .path
+└── RunError              a dispatched run failed               .code .fields .answer
 """
 
 from typing import Any, Final

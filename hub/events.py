@@ -1,4 +1,4 @@
-"""The events that an observer reads out of an agent's files: one JSON object a line, told by `kind`.
+"""The events that an observer reads out of an agent's files: JSON objects told by `kind`.
 
 The contract is `docs/contracts.md` section 2; the JSON schema is `docs/schema/event.json`.
 """
@@ -24,7 +24,7 @@ class Base(Struct, kw_only=True, tag_field="kind", omit_defaults=False):
     """
 
     session: str = ""
-    """Key of the session (`<agent>:<id>`); from a sidecar, the native id until the hub stamps it."""
+    """Key of the session; from a sidecar, the native id until the hub stamps it."""
     n: int = 0
     """Number of the event in its session, from 0, in file order."""
     at: str | None = None
@@ -70,7 +70,7 @@ class Title(Base, tag="title"):
 
 
 class Prompt(Base, tag="prompt"):
-    """Text given to the agent; `task` is a parent agent's order to a sub-agent and never counted."""
+    """Text given to the agent; `task` is a parent agent's order and is never counted."""
 
     text: str
     source: Literal["human", "dispatch", "queued", "task"] = "human"
@@ -133,7 +133,7 @@ class TurnEnd(Base, tag="turn_end"):
 class UsageEvent(Base, tag="usage"):
     """Tokens of one response; a later event of the same `response` replaces the earlier one.
 
-    `response` is unique over the agent's sessions, save `<turn>:<n>`, which is local to its session.
+    `response` is unique over the agent's sessions, save `<turn>:<n>`: that is local to its own.
     """
 
     response: str

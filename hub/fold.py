@@ -218,9 +218,7 @@ class Fold(Struct):
         self.tool_calls += 1
         self.retrying = None
         summary = summarise(event)
-        self.calls[event.call] = OpenCall(
-            event.name, summary, event.at, event.path, event.offset
-        )
+        self.calls[event.call] = OpenCall(event.name, summary, event.at, event.path, event.offset)
         self.last_tools = [*self.last_tools[1 - KEPT_TOOLS :], event.name]
         if event.intent == "terminal" and summary:
             self.last_command = bounded(summary, TEXT)

@@ -32,11 +32,7 @@ def find(wanted: str, keys: Iterable[str]) -> str:
         return exact[0]
     if not exact and len(wanted.partition(":")[2] or wanted) < SHORTEST:
         raise NotFoundError(wanted, f": give at least {SHORTEST} characters of its key")
-    fits = exact or [
-        key
-        for key in every
-        if key.startswith(wanted) or key.partition(":")[2].startswith(wanted)
-    ]
+    fits = exact or [key for key in every if _begins(key, wanted)]
     # a session and its own sub-agents share their beginning: the session is meant
     tops = [key for key in fits if not any(key.startswith(f"{other}/") for other in fits)]
     if len(tops) == 1:
@@ -44,3 +40,13 @@ def find(wanted: str, keys: Iterable[str]) -> str:
     if not fits:
         raise NotFoundError(wanted, "; agenthub ls --all shows every key")
     raise AmbiguousKey(wanted, fits)
+
+
+def _begins(key: str, wanted: str) -> bool:
+    """Is it a prefix of the key; `<parent's>/<own>` may be prefixes of a sub-agent's two parts."""
+    native = key.partition(":")[2]
+    if key.startswith(wanted) or native.startswith(wanted):
+        return True
+    above, slash, own = wanted.rpartition("/")
+    parent, _, child = native.rpartition("/")
+    return bool(slash) and child.startswith(own) and parent.startswith(above.rpartition(":")[2])

@@ -214,9 +214,7 @@ def _session(indexed: Indexed, out: Catalogue, verdict: Verdict, host: str | Non
         cost_usd=None,
         alerts=_alerts(indexed, fold),
         sources=[
-            Source(
-                file.relative, file.found.framing, file.size, indexed.read_to.get(file.path, 0)
-            )
+            Source(file.relative, file.found.framing, file.size, indexed.read_to.get(file.path, 0))
             for file in indexed.files
         ],
         notes=[_counted(name, count) for name, count in sorted(fold.notes.items())],
@@ -337,8 +335,7 @@ class Filters:
 
 
 def select(sessions: Iterable[Session], filters: Filters, now: float) -> list[Session]:
-    """The sessions that the filters let through, in the order of the list: live ones, then the
-    newest, then by key."""
+    """The sessions that the filters let through: live ones first, then the newest, then by key."""
     chosen = [session for session in sessions if _shown(session, filters, now)]
     chosen.sort(key=lambda session: session.key)
     chosen.sort(key=lambda session: session.updated_at or "", reverse=True)

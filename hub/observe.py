@@ -35,6 +35,7 @@ class Kept(Struct):
     state: bytes
     note: str | None = None
 
+
 BATCH = 1 << 26
 """Bytes read between two commits: what a kill costs at most."""
 
@@ -171,7 +172,9 @@ class Engine:
         observer = registry.observer(file.agent)
         row = rows.get(file.path)
         if row is not None and same(row, file, observer):
-            events = [decode_event(one) for one in msgspec.msgpack.decode(row.body, type=list[bytes])]
+            events = [
+                decode_event(one) for one in msgspec.msgpack.decode(row.body, type=list[bytes])
+            ]
         else:
             data = self._whole(file, seen)
             if data is None:
@@ -302,13 +305,17 @@ class _Exact:
             session.read_to[file.path] = place.position
             if reader.note is not None and reader.note != "torn_frame":
                 session.fold.notes[reader.note] = session.fold.notes.get(reader.note, 0) + 1
-            body = msgspec.msgpack.encode(
-                Kept(place, msgspec.msgpack.encode(state), reader.note)
-            )
+            body = msgspec.msgpack.encode(Kept(place, msgspec.msgpack.encode(state), reader.note))
             self.store.put_file(
                 FileRow(
-                    file.path, session.key, reader.stat.st_dev, reader.stat.st_ino,
-                    reader.stat.st_size, reader.stat.st_mtime_ns, observer.VERSION, body,
+                    file.path,
+                    session.key,
+                    reader.stat.st_dev,
+                    reader.stat.st_ino,
+                    reader.stat.st_size,
+                    reader.stat.st_mtime_ns,
+                    observer.VERSION,
+                    body,
                 )  # fmt: skip
             )
         return True
@@ -418,9 +425,7 @@ def file_row(file: File, session: str, observer: Observer, body: bytes) -> FileR
 
 def trouble(file: File, error: OSError) -> Trouble:
     """A file that could not be read."""
-    return Trouble(
-        file.agent, file.root, file.relative, file.path, discover.why(error), file.found
-    )
+    return Trouble(file.agent, file.root, file.relative, file.path, discover.why(error), file.found)
 
 
 def _kept_position(row: FileRow | None) -> int:

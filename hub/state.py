@@ -11,7 +11,7 @@ from datetime import datetime
 from hub.adapter import Claim
 from hub.fold import Fold, OpenCall, OpenWait
 from hub.liveness import Process
-from hub.model import Activity, Alternative, Evidence, State, TurnOutcome
+from hub.model import Activity, Alternative, Evidence, State, Tier, TurnOutcome
 
 RECENT = 600.0
 """Seconds of silence after which an open turn is taken for dead where nothing can prove it."""
@@ -61,7 +61,7 @@ def judge(
     """
     out = Verdict()
     for trace in traces:
-        tier = "registry" if trace.claim is not None else "lock"
+        tier: Tier = "registry" if trace.claim is not None else "lock"
         out.evidence.append(Evidence(tier, trace.text, trace.path))
         if trace.process is not None:
             text = f"process {trace.process.pid} lives, started at tick {trace.process.start}"

@@ -1,0 +1,337 @@
+"""The command line: arguments in; text or one JSON document, and an exit code out.
+
+Every heavy import stands inside the command that needs it: `ls` is called all day.
+"""
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import hub
+from hub.errors import AgenthubError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hub.listing import Catalogue
+    from hub.local import Local
+    from hub.model import Session
+
+app = typer.Typer(
+    name="agenthub",
+    help="One list of every coding agent that runs on this machine.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
+Key = Annotated[str, typer.Argument(help="A session's key, or 4 and more characters of it.")]
+
+
+def main() -> None:
+    """Runs the command; an error is one sentence on stderr, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # LC_ALL=C must not turn a transcript into an exception
+        getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
+    try:
+        app()
+    except AgenthubError as error:
+        _complain(error.message)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Without a command: the list."""
+    if version:
+        typer.echo(f"agenthub {hub.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        ls()
+
+
+@app.command()
+def ls(
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="Also those not used in the last 7 days.")
+    ] = False,
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", help="Only this agent; may be repeated.")
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Only working, waiting, idle, ended or unknown ones."),
+    ] = None,
+    cwd: Annotated[
+        str | None, typer.Option("--cwd", help="Only sessions in this folder and below.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only used since: 90m, 12h, 3d or a date.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Sub-agents below their parents.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Read only head and tail of what is new.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the sessions: who works, who waits for you, who died."""
+    from hub import listing  # noqa: PLC0415
+
+    filters = listing.Filters(
+        everything, tuple(agent or ()), _states(state), _folder(cwd), _moment(since), limit
+    )
+    local = _open()
+    _known_agents(filters.agents)
+    if not as_json and not quick and sys.stdout.isatty():
+        _first_look(local, filters, tree=tree)
+    found = listing.catalogue(local.engine, quick=quick, host=os.uname().nodename)
+    chosen = listing.select(found.sessions.values(), filters, local.engine.machine.now())
+    if as_json:
+        _print_json(chosen)
+    else:
+        _print_table(local, found, chosen, tree=tree)
+    _troubles(local, found)
+
+
+def _first_look(local: "Local", filters: Any, *, tree: bool) -> None:
+    """On a terminal, a home that would take long to read is shown at once from heads and tails."""
+    from hub import listing  # noqa: PLC0415
+
+    rows = local.store.files()
+    new = sum(
+        file.size
+        for file in local.engine.scan().files
+        if file.path not in rows or rows[file.path].size != file.size
+    )
+    if new < 32 << 20:
+        return
+    found = listing.catalogue(local.engine, quick=True, host=os.uname().nodename)
+    chosen = listing.select(found.sessions.values(), filters, local.engine.machine.now())
+    lines = _print_table(local, found, chosen, tree=tree)
+    typer.echo(f"reading {new >> 20} MiB of new records ...", err=True)
+    if lines + 1 < _size()[1]:
+        # the exact table is written over this one
+        sys.stdout.write(f"\x1b[{lines + 1}A\x1b[J")
+        sys.stdout.flush()
+
+
+def _print_table(
+    local: "Local", found: "Catalogue", chosen: "Sequence[Session]", *, tree: bool
+) -> int:
+    from hub import render  # noqa: PLC0415
+
+    if not chosen:
+        return _empty(found)
+    rows = render.fold_rows(chosen, found.sessions, tree=tree)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    lines = render.table(rows, _size()[0], local.engine.machine.now(), colour=colour)
+    typer.echo("\n".join(lines))
+    return len(lines)
+
+
+def _empty(found: "Catalogue") -> int:
+    """With no sessions: where it looked, and what to do next."""
+    from hub.text import line  # noqa: PLC0415
+
+    looked = found.seen.tree.roots if found.seen is not None else []
+    lines = (
+        [f"{len(found.sessions)} session(s) are there, and none fits. Try: agenthub ls --all"]
+        if found.sessions
+        else [
+            "No sessions yet.",
+            "Looked in:",
+            *(
+                f"  {line(where.path)}{'' if there else '  (not there)'}"
+                for _, where, there in looked
+            ),
+            "Start claude, codex or dsh in a project, then run agenthub again.",
+            "Sessions elsewhere: agenthub doctor tells how to name their folders.",
+        ]
+    )
+    typer.echo("\n".join(lines))
+    return len(lines)
+
+
+@app.command()
+def show(
+    key: Key,
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=0, help="Only the last N events.")
+    ] = None,
+    raw: Annotated[
+        int | None, typer.Option("--raw", min=0, help="The last N lines as the agent wrote them.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session's transcript: who said what, which tools ran."""
+    from hub import events, transcript  # noqa: PLC0415
+
+    _, found, whole = _find(key)
+    indexed = found.indexed.get(whole)
+    if indexed is None:
+        detail = "; ".join(alert.detail for alert in found.sessions[whole].alerts)
+        raise AgenthubError(f"{whole} cannot be shown: {detail}")
+    try:
+        if raw is not None:
+            _write(b"".join(one + b"\n" for one in transcript.raw(indexed, raw)))
+            return
+        stream = list(transcript.events(indexed))
+    except OSError as error:
+        raise AgenthubError(
+            f"{error.filename}: {(error.strerror or str(error)).lower()}"
+        ) from error
+    if tail is not None:
+        stream = stream[-tail:] if tail else []
+    if as_json:
+        _write_json(b"[" + b",\n".join(events.encode(one) for one in stream) + b"]\n")
+        return
+    for text in transcript.text_of(stream):
+        typer.echo(text)
+
+
+@app.command()
+def explain(key: Key, as_json: AsJson = False) -> None:
+    """Explain why a session has this state, title, count and cost."""
+    from hub import explain as why  # noqa: PLC0415
+    from hub.text import line  # noqa: PLC0415
+
+    _, found, whole = _find(key)
+    explanation = why.explain(found, whole)
+    if as_json:
+        _print_json(explanation)
+    else:
+        typer.echo("\n".join(line(one) if one.strip() else "" for one in _indented(
+            why.text_of(explanation))))  # fmt: skip
+
+
+def _indented(texts: list[str]) -> list[str]:
+    """`line()` folds leading spaces; a no-break space keeps the indent."""
+    out = []
+    for text in texts:
+        body = text.lstrip(" ")
+        out.append("\u00a0" * (len(text) - len(body)) + body)
+    return out
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say what agenthub sees here: agents, folders, what it could not read or understand."""
+    from hub import doctor as health  # noqa: PLC0415
+    from hub.text import lines  # noqa: PLC0415
+
+    found = health.report(_open())
+    if as_json:
+        _print_json(found)
+    else:
+        typer.echo(lines("\n".join(health.text_of(found))))
+
+
+def _open() -> "Local":
+    from hub.local import open_local  # noqa: PLC0415
+
+    return open_local(os.environ)
+
+
+def _find(wanted: str) -> "tuple[Local, Catalogue, str]":
+    from hub import keys, listing  # noqa: PLC0415
+
+    local = _open()
+    found = listing.catalogue(local.engine, host=os.uname().nodename)
+    return local, found, keys.find(wanted, found.sessions)
+
+
+def _troubles(local: "Local", found: "Catalogue") -> None:
+    """Each path that could not be read, once, on stderr."""
+    from hub.text import line  # noqa: PLC0415
+
+    if found.seen is not None:
+        told = {one.path: one.reason for one in found.seen.troubles}
+        for path, reason in sorted(told.items()):
+            _complain(f"{line(path)}: {reason}; agenthub lists what it can read")
+    if local.store.notice is not None:
+        _complain(local.store.notice)
+
+
+def _states(given: list[str] | None) -> tuple[str, ...]:
+    known = ("working", "waiting", "idle", "ended", "unknown")
+    for one in given or ():
+        if one not in known:
+            raise typer.BadParameter(f"{one!r} is no state: {', '.join(known)}")
+    return tuple(given or ())
+
+
+def _known_agents(names: tuple[str, ...]) -> None:
+    from hub import registry  # noqa: PLC0415
+
+    for name in names:
+        registry.observer(name)
+
+
+def _folder(given: str | None) -> str | None:
+    if given is None:
+        return None
+    windows = len(given) > 1 and (given[1] == ":" or given.startswith("\\\\"))
+    return given if windows else os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
+
+
+def _moment(given: str | None) -> float | None:
+    """`90m` ago, or a date: Unix seconds."""
+    if given is None:
+        return None
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    if given[-1:] in units and given[:-1].isdigit():
+        return time.time() - int(given[:-1]) * units[given[-1]]
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise typer.BadParameter(f"{given!r} is neither 90m, 12h, 3d nor a date") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _size() -> tuple[int, int]:
+    import shutil  # noqa: PLC0415
+
+    size = shutil.get_terminal_size((100, 24))
+    return size.columns, size.lines
+
+
+def _print_json(value: Any) -> None:
+    import msgspec  # noqa: PLC0415
+
+    _write_json(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+def _write_json(document: bytes) -> None:
+    from hub.text import json_safe  # noqa: PLC0415
+
+    _write(json_safe(document.decode()).encode())
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"agenthub: {text}\n")
+
+
+if __name__ == "__main__":
+    main()

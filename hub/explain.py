@@ -1,0 +1,152 @@
+"""A session of a catalogue in; why it says what it says out, each piece with its place."""
+
+from typing import Any
+
+from hub.listing import Catalogue
+from hub.model import Session
+from hub.observe import Indexed
+
+
+def explain(catalogue: Catalogue, key: str) -> dict[str, Any]:
+    """The explanation as plain data: `state`, `title`, `counts`, `usage`, `cost`, `files`."""
+    session = catalogue.sessions[key]
+    indexed = catalogue.indexed.get(key)
+    return {
+        "key": key,
+        "state": {
+            "value": session.state,
+            "outcome": session.outcome,
+            "waiting_for": session.waiting_for,
+            "certain": session.certain,
+            "evidence": session.evidence,
+            "alternatives": session.alternatives,
+        },
+        "title": _title(catalogue, session),
+        "counts": _counts(catalogue, session),
+        "usage": _usage(catalogue, session),
+        "cost": "no price table yet: cost is unknown" if session.cost_usd is None else "",
+        "files": _files(indexed, session),
+        "notes": session.notes,
+        "alerts": session.alerts,
+    }
+
+
+def _title(catalogue: Catalogue, session: Session) -> dict[str, Any]:
+    fold = catalogue.folds.get(session.key)
+    if fold is None or session.title is None:
+        return {"value": session.title, "rule": "nothing gives it a title"}
+    if fold.title_spot is not None and fold.title is not None:
+        spot = fold.title_spot
+        rule = f"the agent's own title (rank {fold.title_rank})"
+        return {"value": session.title, "rule": rule, "path": spot.path, "offset": spot.offset}
+    if fold.first_prompt is None:
+        return {"value": session.title, "rule": "the name in the agent's registry"}
+    return {"value": session.title, "rule": "the first prompt, in one line"}
+
+
+def _counts(catalogue: Catalogue, session: Session) -> dict[str, Any]:
+    fold = catalogue.folds.get(session.key)
+    lost = fold.lost_turns if fold is not None else 0
+    return {
+        "turns": session.turns,
+        "prompts": session.prompts,
+        "tool_calls": session.tool_calls,
+        "errors": session.errors,
+        "rule": "turns = begun turns; prompts = human, dispatched and queued texts;"
+        " errors = failed tools + failed turns",
+        "turns_without_an_end": lost,
+    }
+
+
+def _usage(catalogue: Catalogue, session: Session) -> dict[str, Any]:
+    ledger = catalogue.ledger
+    mine = ledger.responses.get(session.key, {})
+    copied = ledger.copied(session.key)
+    fold = catalogue.folds.get(session.key)
+    repeats = max(0, (fold.usage_events if fold is not None else 0) - len(mine))
+    by_owner: dict[str, int] = {}
+    for owner in copied.values():
+        by_owner[owner] = by_owner.get(owner, 0) + 1
+    return {
+        "value": session.usage,
+        "with_children": session.usage_with_children,
+        "responses": len(mine) - len(copied),
+        "dropped": [
+            *(
+                [{"rule": "a record repeats the response it belongs to", "records": repeats}]
+                if repeats
+                else []
+            ),
+            *(
+                {
+                    "rule": "copied from the session that owns the response",
+                    "owner": owner,
+                    "responses": count,
+                }
+                for owner, count in sorted(by_owner.items())
+            ),
+        ],
+    }
+
+
+def _files(indexed: Indexed | None, session: Session) -> list[dict[str, Any]]:
+    if indexed is None:
+        return []
+    sidecars = sorted({event.path for event in indexed.sidecars})
+    return [
+        *(
+            {"path": source.path, "format": source.format, "size": source.size,
+             "read": source.offset}
+            for source in session.sources
+        ),
+        *({"path": path, "format": "sidecar"} for path in sidecars),
+    ]  # fmt: skip
+
+
+def text_of(explanation: dict[str, Any]) -> list[str]:
+    """The explanation in lines for people."""
+    state = explanation["state"]
+    sure = "" if state["certain"] else " (not certain)"
+    words = [state["value"], state["outcome"], state["waiting_for"]]
+    out = [explanation["key"], "", f"state: {' / '.join(one for one in words if one)}{sure}"]
+    for one in state["evidence"]:
+        spot = f"  [{one.path}{'' if one.offset is None else f' @ {one.offset}'}]"
+        out.append(f"  {one.tier:<9} {one.text}{spot if one.path else ''}")
+    for one in state["alternatives"]:
+        reading = f"{one.state}/{one.outcome}" if one.outcome else one.state
+        out.append(f"  or        {reading}: {one.text}")
+    title = explanation["title"]
+    spot = f"  [{title['path']} @ {title['offset']}]" if "path" in title else ""
+    out += ["", f"title: {title['value']}", f"  {title['rule']}{spot}"]
+    counts = explanation["counts"]
+    names = ("turns", "prompts", "tool_calls", "errors")
+    out += ["", "counts: " + ", ".join(f"{name} {counts[name]}" for name in names)]
+    out.append(f"  {counts['rule']}")
+    if counts["turns_without_an_end"]:
+        out.append(f"  {counts['turns_without_an_end']} turn(s) never ended and count as turns")
+    usage = explanation["usage"]
+    out += ["", f"tokens: {_tokens(usage['value'])} in {usage['responses']} response(s)"]
+    out.append(f"  with sub-agents: {_tokens(usage['with_children'])}")
+    for one in usage["dropped"]:
+        what = (
+            f"{one['records']} record(s)" if "records" in one else f"{one['responses']} response(s)"
+        )
+        owner = f" ({one['owner']})" if "owner" in one else ""
+        out.append(f"  not counted: {what}: {one['rule']}{owner}")
+    out += ["", f"cost: {explanation['cost']}", "", "files:"]
+    for one in explanation["files"]:
+        read = f", {one['read']} of {one['size']} bytes read" if "size" in one else ""
+        out.append(f"  {one['path']} ({one['format']}{read})")
+    for one in explanation["notes"]:
+        detail = f" {one.detail}" if one.detail else ""
+        out.append(f"  note: {one.code}{detail} x{one.count}")
+    out += [f"  alert: {one.kind}: {one.detail}" for one in explanation["alerts"]]
+    return out
+
+
+def _tokens(usage: Any) -> str:
+    if usage is None:
+        return "unknown"
+    names = ("input", "cache_read", "cache_write", "output", "reasoning")
+    known = [(name, getattr(usage, name)) for name in names]
+    return ", ".join(f"{name} {'unknown' if one is None else one}" for name, one in known)
