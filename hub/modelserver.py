@@ -46,7 +46,7 @@ class ModelServer:
         """Listen; from now on the port is known."""
         listener = _Listener(self._ledger, self._scripts, self.port)
         self.port = listener.server_address[1]
-        thread = threading.Thread(target=listener.serve_forever, args=(0.05,), name="modelserver")
+        thread = threading.Thread(target=listener.serve_forever, args=(0.02,), name="modelserver")
         thread.start()
         self._running.callback(listener.server_close)
         self._running.callback(listener.hang_up)

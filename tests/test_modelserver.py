@@ -528,7 +528,7 @@ def test_codex_waits_for_its_subagents_and_closes_them() -> None:
 
 @pytest.mark.parametrize("background", [True, False])
 def test_claude_runs_a_subagent_in_the_background_unless_told(background: bool) -> None:
-    schema = {"properties": {"prompt": {}, "run_in_background": {}}}
+    schema: dict[str, Any] = {"properties": {"prompt": {}, "run_in_background": {}}}
     offered = [{"name": "Agent", "input_schema": schema}, {"name": "Bash"}]
     with scripted((Subagent("Count it", "Go", background),)) as server:
         got = ask(server, "messages", "[[own]]", tools=offered)
@@ -795,9 +795,9 @@ def test_native_session_ids(
 
 
 def test_titles_are_side_requests(server: ModelServer) -> None:
-    plain = {"system": "Create a concise title.", "tools": []}
-    assert ask(server, "messages", "From: [[tool]]", **plain).text == "Mock title"
-    asked = {"system": "Answer with a title, as JSON.", "tools": []}
+    plain: dict[str, Any] = {"system": "Create a concise title.", "tools": []}
+    assert ask(server, "messages", "From this JSON: [[tool]]", **plain).text == "Mock title"
+    asked: dict[str, Any] = {"system": "Answer with a title, as JSON.", "tools": []}
     assert json.loads(ask(server, "messages", "x", **asked).text) == {"title": "Mock title"}
     schema = {
         "type": "object",

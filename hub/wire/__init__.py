@@ -52,6 +52,8 @@ class Request:
     stream: bool
     session: str
     system: str
+    context: str
+    """Everything said that is not the model's: it tells the working directory."""
     turns: Sequence[Turn]
     tools: Mapping[str, Offered]
     schema: Json | None = None
@@ -61,7 +63,7 @@ class Request:
     @property
     def cwd(self) -> str:
         """The agent's working directory as the request tells it, or an empty text."""
-        places = _CWD.findall(self.system)
+        places = _CWD.findall(self.context)
         return next((part.strip() for part in places[-1] if part), "") if places else ""
 
     def purpose(self) -> Purpose:

@@ -42,15 +42,17 @@ def read(body: Json, headers: Mapping[str, str]) -> Request:
     """Read a Messages request; system messages in mid conversation count as system text."""
     turns: list[Turn] = []
     system = texts(body.get("system"))
+    context = list(system)
     for message in map(mapping, items(body.get("messages"))):
         role, content = message.get("role"), message.get("content")
         if role == "user":
             turns += user_turns(content)
-            system += texts(content)
+            context += texts(content)
         elif role == "assistant":
             turns.append(Turn("model"))
         else:
             system += texts(content)
+            context += texts(content)
     tools = (
         Offered(string(tool.get("name")), parameters=parameters(tool.get("input_schema")))
         for tool in map(mapping, items(body.get("tools")))
@@ -63,6 +65,7 @@ def read(body: Json, headers: Mapping[str, str]) -> Request:
         stream=body.get("stream") is True,
         session=_session(body, headers),
         system="\n".join(system),
+        context="\n".join(context),
         turns=turns,
         tools=by_name(tools),
         schema=mapping(wanted.get("schema")) if wanted.get("type") == "json_schema" else None,

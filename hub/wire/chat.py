@@ -39,12 +39,14 @@ def read(body: Json, headers: Mapping[str, str]) -> Request:
     """Read a chat completions request."""
     turns: list[Turn] = []
     system: list[str] = []
+    context: list[str] = []
     for message in map(mapping, items(body.get("messages"))):
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
             turns.append(Turn("model"))
         elif role != "tool":
-            system += texts(content)
+            context += texts(content)
+            system += texts(content) if role != "user" else []
             turns += user_turns(content) if role == "user" else []
     functions = (mapping(mapping(tool).get("function")) for tool in items(body.get("tools")))
     wanted = mapping(body.get("response_format"))
@@ -54,6 +56,7 @@ def read(body: Json, headers: Mapping[str, str]) -> Request:
         stream=body.get("stream") is True,
         session=headers.get("x-deepseek-harness-session-id", ""),
         system="\n".join(system),
+        context="\n".join(context),
         turns=turns,
         tools=by_name(
             Offered(string(own.get("name")), parameters=parameters(own.get("parameters")))

@@ -38,17 +38,21 @@ def read(body: Json, headers: Mapping[str, str]) -> Request:
         sent = [{"role": "user", "content": body["input"]}]
     offered = list(items(body.get("tools")))
     system = [string(body.get("instructions"))]
+    context = list(system)
     for item in sent:
         if item.get("type") == "additional_tools":
             offered += items(item.get("tools"))
-        if item.get("role") in ("user", "system", "developer"):
+        if item.get("role") in ("system", "developer"):
             system += texts(item.get("content"))
+        if item.get("role") in ("user", "system", "developer"):
+            context += texts(item.get("content"))
     wanted = mapping(mapping(body.get("text")).get("format"))
     return Request(
         model=string(body.get("model")),
         stream=body.get("stream") is True,
         session=_session(body, headers),
         system="\n".join(system),
+        context="\n".join(context),
         turns=list(_turns(sent)),
         tools=by_name(tool for item in offered for tool in _tools(mapping(item))),
         schema=mapping(wanted.get("schema")) if wanted.get("type") == "json_schema" else None,
