@@ -26,7 +26,7 @@ def line(record: Line, raw: bytes, offset: int, memory: State, out: list[Event])
     if payload == records.NOTHING:
         return _bare(record, raw, offset, memory, out)
     memory.paginated = type(record.ordinal) is int
-    own = (memory.floor < 0 and not memory.copying) or _own(record, bytes(payload), memory)
+    own = (memory.floor < 0 and not memory.copying) or _own(record, payload, memory)
     if kind == "session_meta":
         meta = records.read(records.session_meta, payload, kind, out)
         if meta is not None:
@@ -73,7 +73,7 @@ def _bare(record: Line, raw: bytes, offset: int, memory: State, out: list[Event]
     return None
 
 
-def _own(record: Line, payload: bytes, memory: State) -> bool:
+def _own(record: Line, payload: Raw, memory: State) -> bool:
     """Is this line the thread's own, and not its parent's?
 
     0.149+: by `subagent_history_start_ordinal`. Before, a copied history (a second `session_meta`)
@@ -81,14 +81,13 @@ def _own(record: Line, payload: bytes, memory: State) -> bool:
     UUIDv7), and where there are no turn ids, until nothing was written for a second.
     """
     if memory.floor >= 0:
-        if (whole(record.ordinal) or 0) >= memory.floor:
-            memory.floor = -1
+        ordinal = whole(record.ordinal)
+        own = not memory.inherited if ordinal is None else ordinal >= memory.floor
+        if own and memory.inherited:
             state.reset(memory)
-            return True
-        return False
-    if not memory.copying:
-        return True
-    if record.type == "event_msg" and b'"task_started"' in payload[:200]:
+        memory.inherited = not own
+        return own
+    if record.type == "event_msg" and b'"task_started"' in bytes(payload)[:200]:
         memory.copied_turns = True
         event = records.read(records.message, payload, None, [])
         turn = event.turn_id if event is not None else None

@@ -40,6 +40,8 @@ class State(Struct):
     """The last line had an `ordinal`: items stand in `item_completed` (0.149+)."""
     floor: int = -1
     """Lines below this ordinal are the parent's."""
+    inherited: bool = False
+    """The last line was one of those."""
     copying: bool = False
     """In the copied history of a legacy fork or child (0.34 .. 0.147)."""
     copied_turns: bool = False

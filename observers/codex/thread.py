@@ -61,6 +61,7 @@ def session_meta(meta: SessionMeta, state: State, out: list[Event]) -> None:
     parent, relation = parent_of(meta)
     state.child = relation == "subagent"
     state.floor = whole(meta.subagent_history_start_ordinal) or -1
+    state.inherited = state.floor >= 0
     base = mapping(meta.history_base)
     state.forked = relation is not None or bool(base)
     started = moment(meta.timestamp)
