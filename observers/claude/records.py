@@ -8,7 +8,7 @@ import types
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from hub.decode import Decoder
 
@@ -127,7 +127,8 @@ class Record(Struct, rename="camel"):
     type: str = ""
     subtype: str | None = None
     uuid: str | None = None
-    parent_uuid: str | None = None
+    parent_uuid: str | UnsetType | None = UNSET
+    """Null at the root of the conversation."""
     timestamp: str | None = None
     session_id: str | None = None
     cwd: str | None = None

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from hub.events import Event, Prompt, Rewind
 from observers.claude.records import Block, Record
 from observers.claude.state import Place, State, begin, end
@@ -103,9 +105,9 @@ def _rewound(record: Record, place: Place, state: State) -> Iterator[Event]:
     Nothing else marks a /rewind in time (`last-prompt` follows the new prompt). While the earlier
     turn goes on it is no rewind: two processes can write to one session.
     """
-    parent = record.parent_uuid
-    if parent is None:
+    if record.parent_uuid is UNSET:
         return
+    parent = record.parent_uuid or ""
     for index, (before, offset) in enumerate(state.prompts):
         if before == parent:
             if state.silent or not state.open:
