@@ -8,6 +8,7 @@ they are understood, with a note. No record of 0.2.1rc2 names the version of dsh
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -16,7 +17,7 @@ from hub.adapter import Claim, Found, Head, Names, Read, Root
 from hub.decode import Decoder
 from hub.events import Event, Meta, Note, Surface
 from observers.dsh import homes, messages, tools, turns
-from observers.dsh.records import Row
+from observers.dsh.records import Envelope, Header, Row
 from observers.dsh.state import State
 
 LABEL: Final = "DeepSeek Harness"
@@ -45,7 +46,11 @@ IGNORED: Final = frozenset({
 })
 # fmt: on
 """Types that are known and say nothing here: the other names of 0.2.1rc2's known-event-types."""
-_ROW: Final = Decoder(Row, (b'{"type":"',))
+_TYPE: Final = b'{"type":"'
+_SKIPPED: Final = frozenset(name.encode() for name in IGNORED)
+_FOLDS: Final = {name.encode(): fold for name, fold in FOLDS.items()}
+_ENVELOPE: Final = Decoder(Envelope, (_TYPE,))
+_HEADER: Final = Decoder(Header, (_TYPE,))
 _SDK: Final = re.compile(r"session-[0-9a-f]{32}")
 _HEADLESS: Final = re.compile(r"session-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ACP: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -86,16 +91,21 @@ def live(name: str, data: bytes) -> Claim | None:
 
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one row."""
-    row, code = _ROW(line)
+    kind = line[9 : line.find(b'"', 9, 80)] if line.startswith(_TYPE) else b""
+    if kind in _SKIPPED and not state.seed and line.find(_TYPE, 9) < 0:
+        return ()  # not even decoded
     out: list[Event] = []
+    at, record = None, None
+    row, code = _read(line, kind)
     if code is not None:
         out.append(Note(code=code))
-    at, record = None, None
-    if row is not None:
-        at = _time(row.created_at if row.type == "session" else row.time)
-        if row.type == "session":
-            _header(row, at, state, out)
-        elif not _inherited(row, at, state, out):
+    if row is not None and row.type == "session":
+        header = _HEADER(line)[0] or Header()
+        at = _time(header.created_at)
+        _header(header, at, state, out)
+    elif row is not None:
+        at = _time(row.time)
+        if not _inherited(row, at, state, out):
             record = _own(row, state, out)
     for event in out:
         event.at = at
@@ -104,21 +114,34 @@ def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     return out
 
 
-def _own(row: Row, state: State, out: list[Event]) -> str | None:
+def _read(line: bytes, kind: bytes) -> tuple[Row[Any] | None, str | None]:
+    fold = _FOLDS.get(kind)
+    row = fold.read.row(line) if fold is not None else None
+    if row is not None:
+        return row, None
+    whole, code = _ENVELOPE(line)
+    if whole is None:
+        return None, code
+    fold = FOLDS.get(whole.type)
+    data, note = fold.read.data(whole.data) if fold is not None else (None, None)
+    return Row(whole.type, data, whole.time, whole.seq, whole.seq0, whole.surface_op), code or note
+
+
+def _own(row: Row[Any], state: State, out: list[Event]) -> str | None:
     fold = FOLDS.get(row.type)
     if fold is None:
-        if row.type not in IGNORED and not row.type.startswith("compact/"):
+        if row.type not in IGNORED:
             out.append(Note(code="unknown_record", detail=row.type[:200]))
         return None
     if row.surface_op is not None and row.surface_op != "append":
         return None  # a copy that only the model sees
-    return fold(row.data, state, out)
+    return fold.function(row.data, state, out)
 
 
-def _inherited(row: Row, at: str | None, state: State, out: list[Event]) -> bool:
+def _inherited(row: Row[Any], at: str | None, state: State, out: list[Event]) -> bool:
     """Is the row a copy of the parent's? The first own one says how the fork began."""
     if state.inherited:
-        if row.type == "session/end-seed" and turns.inherits(row.data):
+        if row.type == "session/end-seed" and row.data.inherited:
             state.inherited = False
             turns.inherited(state, at, out)
         else:
@@ -134,7 +157,7 @@ def _inherited(row: Row, at: str | None, state: State, out: list[Event]) -> bool
     return False
 
 
-def _header(row: Row, at: str | None, state: State, out: list[Event]) -> None:
+def _header(row: Header, at: str | None, state: State, out: list[Event]) -> None:
     """Line 1: `{type: session, version, id, createdAt, cwd, isSeeded, delegationDepth, ...}`."""
     version = _count(row.version, -1)
     if version != state.version:
@@ -156,7 +179,7 @@ def _header(row: Row, at: str | None, state: State, out: list[Event]) -> None:
     out.append(meta)
 
 
-def _surface(row: Row) -> Surface | None:
+def _surface(row: Header) -> Surface | None:
     """No record names the profile: the web host alone writes a preset, and ids have shapes."""
     if row.agent_preset is not None:
         return "web"
@@ -178,5 +201,9 @@ def _time(value: Any) -> str | None:
     """Epoch milliseconds as RFC 3339."""
     if type(value) is not int or not 0 <= value < 253_402_300_800_000:
         return None
-    moment = datetime.fromtimestamp(value // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"
+    return f"{_second(value // 1000)}.{value % 1000:03d}Z"
+
+
+@lru_cache(1024)
+def _second(value: int) -> str:
+    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%S}"

@@ -5,37 +5,28 @@ the inbox before (`agent/inbox/spliced`), and may be withdrawn from there.
 """
 
 import hashlib
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Raw
 
 from hub.decode import bounded
 from hub.events import Answer, Event, Prompt, System, Thinking, UsageEvent, WaitEnd
 from observers.dsh import records as r
-from observers.dsh.state import Fold, State, counts, meta, note_of, one_try, spent, step, text_of
+from observers.dsh.state import Fold, State, counts, meta, one_try, spent, step, text_of
 
 _QUEUED_MAX: Final = 1000
 
-_said = r.Data(r.Said)
-_message = r.Data(r.Message)
-_attempt = r.Data(r.Attempt)
-_spliced = r.Data(r.Spliced)
 
-
-def _inbox(raw: Raw, state: State, out: list[Event]) -> None:
+def _inbox(data: r.Spliced, state: State, out: list[Event]) -> None:
     """Text given while a turn is open waits; its `user/message` comes when it is delivered."""
+    del out
     if state.turn is None:
         return
-    data, note = _spliced(raw)
-    note_of(out, note)
     fresh = [one.id for one in data.inserted if one.id and one.source.kind == "user"]
     state.queued = [*state.queued, *fresh][-_QUEUED_MAX:]
 
 
-def _user(raw: Raw, state: State, out: list[Event]) -> str | None:
-    data, note = _message(raw)
-    note_of(out, note)
+def _user(data: r.Message, state: State, out: list[Event]) -> str | None:
     if data.source.kind == "user-question-reply" and data.source.call_id in state.deferred:
         state.deferred.remove(data.source.call_id)
         if state.turn is None:
@@ -49,9 +40,7 @@ def _user(raw: Raw, state: State, out: list[Event]) -> str | None:
     return data.id or None
 
 
-def _system(raw: Raw, state: State, out: list[Event]) -> str | None:
-    data, note = _said(raw)
-    note_of(out, note)
+def _system(data: r.Said, state: State, out: list[Event]) -> str | None:
     prompted(text_of(data.message), state, out)
     return data.message.id or None
 
@@ -64,9 +53,7 @@ def prompted(text: str, state: State, out: list[Event]) -> None:
         out.append(System(text=bounded(text, 2000), fingerprint=fingerprint))
 
 
-def _assistant(raw: Raw, state: State, out: list[Event]) -> str | None:
-    data, note = _said(raw)
-    note_of(out, note)
+def _assistant(data: r.Said, state: State, out: list[Event]) -> str | None:
     message = data.message
     step(data.turn, data.step, state)
     response = message.id or f"{state.step}.0"
@@ -86,10 +73,8 @@ def _assistant(raw: Raw, state: State, out: list[Event]) -> str | None:
     return message.id or None
 
 
-def _failed_try(raw: Raw, state: State, out: list[Event]) -> None:
+def _failed_try(data: r.Attempt, state: State, out: list[Event]) -> None:
     """`assistant/attempt`: one failed try; what it cost stands in its stream."""
-    data, note = _attempt(raw)
-    note_of(out, note)
     step(data.turn, data.step, state)
     state.attempts += 1
     spent = [one.chunk.usage for one in data.stream if one.chunk and one.chunk.usage]
@@ -97,21 +82,19 @@ def _failed_try(raw: Raw, state: State, out: list[Event]) -> None:
         one_try(state, out, spent[-1])
 
 
-def _chunk(raw: Raw, state: State, out: list[Event]) -> None:
+def _chunk(data: r.Attempt, state: State, out: list[Event]) -> None:
     """v0, v1: usage is streamed before the message, and stays alone when the try fails."""
-    if b'"usage"' in memoryview(raw).tobytes():
-        data, note = _attempt(raw)
-        note_of(out, note)
-        if data.chunk is not None and data.chunk.usage is not None:
-            step(data.turn, data.step, state)
-            state.spent = msgspec.to_builtins(data.chunk.usage)
+    del out
+    if data.chunk is not None and data.chunk.usage is not None:
+        step(data.turn, data.step, state)
+        state.spent = msgspec.to_builtins(data.chunk.usage)
 
 
-FOLDS: Final[dict[str, Fold]] = {
-    "agent/inbox/spliced": _inbox,
-    "assistant/attempt": _failed_try,
-    "assistant/chunk": _chunk,
-    "assistant/message": _assistant,
-    "system/message": _system,
-    "user/message": _user,
+FOLDS: Final[dict[str, Fold[Any]]] = {
+    "agent/inbox/spliced": Fold(r.Spliced, _inbox),
+    "assistant/attempt": Fold(r.Attempt, _failed_try),
+    "assistant/chunk": Fold(r.Attempt, _chunk),
+    "assistant/message": Fold(r.Said, _assistant),
+    "system/message": Fold(r.Said, _system),
+    "user/message": Fold(r.Message, _user),
 }

@@ -1,46 +1,61 @@
-"""One line of a dsh log in; typed records out: what 0.2.1rc2 (format v4) and older releases write.
+"""The records of a dsh log that say something: 0.2.1rc2 (format v4), with what v0 to v3 had else.
 
-Every field has a default: a field of an unexpected type costs only itself (`read`). Field names are
-dsh's own. `data` stays raw until its kind is known to be needed: `assistant/message` repeats its
-whole stream there, and `request/header` is 10 kB of tool descriptions.
+Field names are dsh's own, and every field has a default. What is not named is skipped:
+`assistant/message` repeats its whole stream, `request/header` holds 10 kB of tool descriptions.
 """
 
-import json
-from types import UnionType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import Meta, Raw, Struct, field
-
-from hub.decode import Decoder
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 """What JavaScript counts exactly; anything else is no count."""
 EMPTY = Raw(b"{}")
-T = TypeVar("T", bound=Struct)
+D = TypeVar("D")
 
 
-class Row(Struct, rename="camel"):
-    """The envelope (v0..v4), and the fields of the header, which is line 1 and has no `data`."""
+class Envelope(Struct, rename="camel"):
+    """A row of any kind, the same from v0 to v4; `data` is not decoded."""
 
     type: str
     time: Any = None
-    """Epoch milliseconds."""
     seq: Any = None
+    seq0: Any = None
     data: Raw = EMPTY
     surface_op: Any = None
-    """`append` or `{op: replace, ...}` (a copy for the model only)."""
+
+
+class Row(Struct, Generic[D], rename="camel"):
+    """A row of a kind that says something."""
+
+    type: str
+    data: D
+    time: Any = None
+    """Epoch milliseconds."""
+    seq: Any = None
     seq0: Any = None
     """First `seq` of a packed row (v0, v1)."""
+    surface_op: Any = None
+    """`append` or `{op: replace, ...}` (a copy for the model only)."""
+
+
+class Header(Struct, rename="camel"):
+    """Line 1, `type: session`."""
+
     version: Any = None
     id: Any = None
     created_at: Any = None
+    """Epoch milliseconds."""
     cwd: Any = None
     parent_session: Any = None
     origin: Any = None
+    """`subagent`, or absent."""
     is_seeded: Any = None
+    """v2 on: the rows up to `session/end-seed {inherited: true}` are the parent's."""
     seed_length: Any = None
+    """v0, v1: so many first `seq`s are the parent's."""
     agent_preset: Any = None
+    """Written by the web host only."""
 
 
 class Source(Struct, rename="camel"):
@@ -238,71 +253,3 @@ class Ran(Struct, rename="camel"):
     tool_call: Called = field(default_factory=Called)
     detail: str = ""
     """`exit code: N`."""
-
-
-class Data(Generic[T]):
-    """Reads a row's raw `data` into one kind."""
-
-    def __init__(self, kind: type[T]) -> None:
-        self._kind = kind
-        self._fast = msgspec.json.Decoder(kind)
-        self._mending = Decoder(kind)
-
-    def __call__(self, raw: Raw) -> tuple[T, str | None]:
-        """The record, and a note's code where the text had to be mended."""
-        try:
-            return self._fast.decode(raw), None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            data = bytes(raw)
-            value, note = self._mending(data)
-        if value is not None:
-            return value, note
-        try:
-            loose = json.loads(data.decode(errors="replace"), strict=False)
-            whole = json.dumps(loose, ensure_ascii=False).encode("utf-16", "surrogatepass")
-            loose = json.loads(whole.decode("utf-16", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            return self._kind(), note
-        return lenient(self._kind, loose), note
-
-
-def lenient(kind: type[T], value: Any) -> T:
-    """The fields of `value` that have the expected type; the others keep their defaults."""
-    found: dict[str, Any] = {}
-    if isinstance(value, dict):
-        for one in msgspec.structs.fields(kind):
-            if one.encode_name in value:
-                try:
-                    found[one.name] = _field(one.type, value[one.encode_name])
-                except (msgspec.MsgspecError, RecursionError):
-                    continue
-    return kind(**found)
-
-
-def _field(kind: Any, value: Any) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.MsgspecError:
-        inner = _struct(kind)
-        if inner is not None and isinstance(value, dict):
-            return lenient(inner, value)
-        if get_origin(kind) is list and isinstance(value, list):
-            inner = _struct(get_args(kind)[0])
-            if inner is not None:
-                return [lenient(inner, one) for one in value if isinstance(one, dict)]
-        raise
-
-
-def _struct(kind: Any) -> type[Struct] | None:
-    """The struct type in `X` or `X | None`."""
-    options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return next((one for one in options if isinstance(one, type) and issubclass(one, Struct)), None)
-
-
-def parts(value: Any) -> list[Part]:
-    """Blocks from a value of any type: a list of them, one text, or nothing."""
-    if isinstance(value, str):
-        return [Part(type="text", text=value)]
-    if not isinstance(value, list):
-        return []
-    return [lenient(Part, one) for one in value if isinstance(one, dict)]

@@ -4,14 +4,17 @@ Plain values only: the store keeps the state between processes.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
-from hub.events import Event, Meta, Note, TurnEnd, UsageEvent, Wait, WaitEnd
+from hub.events import Event, Meta, TurnEnd, UsageEvent, Wait, WaitEnd
 from hub.model import Usage
 from observers.dsh import records as r
+from observers.dsh.reading import Reader
+
+T = TypeVar("T", bound=Struct)
 
 
 class State(Struct):
@@ -56,30 +59,14 @@ class State(Struct):
     children: list[str] = field(default_factory=list)
 
 
-Fold = Callable[[Raw, State, list[Event]], str | None]
-"""Appends the events of a row's data; gives the record's own id."""
+class Fold(Generic[T]):
+    """What a record type says: `function` appends its events and gives the record's own id."""
 
-
-def note_of(out: list[Event], code: str | None) -> None:
-    """A text that had to be mended is counted."""
-    if code is not None:
-        out.append(Note(code=code))
-
-
-_turn = r.Data(r.Turn)
-_said = r.Data(r.Said)
-_message = r.Data(r.Message)
-_attempt = r.Data(r.Attempt)
-_called = r.Data(r.Called)
-_spliced = r.Data(r.Spliced)
-_approval = r.Data(r.Approval)
-_again = r.Data(r.Again)
-_compaction = r.Data(r.Compaction)
-_catalog = r.Data(r.Catalog)
-_titled = r.Data(r.Titled)
-_asked = r.Data(r.Asked)
-_place = r.Data(r.Place)
-_ran = r.Data(r.Ran)
+    def __init__(
+        self, kind: type[T], function: Callable[[T, State, list[Event]], str | None]
+    ) -> None:
+        self.read = Reader(kind)
+        self.function = function
 
 
 def text_of(message: r.Message) -> str:

@@ -9,12 +9,11 @@ import re
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
 
 from hub.decode import bounded
 from hub.events import Event, Intent, Subagent, ToolEnd, ToolStart, Wait, WaitEnd, WaitingFor
 from observers.dsh import records as r
-from observers.dsh.state import Fold, State, note_of, text_of
+from observers.dsh.state import Fold, State, text_of
 
 _INTENTS: Final[dict[str, Intent]] = {
     "bash": "terminal",
@@ -33,18 +32,9 @@ _SPILL: Final = re.compile(r"Full formatted result stored at: (\S+?)(?=\. |\)|\s
 _SUBPROCESS: Final = re.compile(r"\[output truncated; full output: ([^\]\n]+)\]")
 _DETAIL: Final = re.compile(r"exit code: (-?\d{1,6})")
 
-_said = r.Data(r.Said)
-_called = r.Data(r.Called)
-_approval = r.Data(r.Approval)
-_catalog = r.Data(r.Catalog)
-_ran = r.Data(r.Ran)
-_plan = r.Data(r.Plan)
 
-
-def _tool_call(raw: Raw, state: State, out: list[Event]) -> None:
+def _tool_call(data: r.Called, state: State, out: list[Event]) -> None:
     """Written before the body runs; of several calls in a message the next waits its turn."""
-    data, note = _called(raw)
-    note_of(out, note)
     args = _arguments(data.arguments)
     intent = _INTENTS.get(data.name, "generic")
     named = args.get("file_path") or args.get("path")
@@ -68,21 +58,18 @@ def _arguments(text: str) -> dict[str, Any]:
     return {key: bounded(one) if isinstance(one, str) else one for key, one in value.items()}
 
 
-def _plan_mode(raw: Raw, state: State, out: list[Event]) -> None:
+def _plan_mode(data: r.Plan, state: State, out: list[Event]) -> None:
     """Outside plan mode `exit_plan_mode` is refused at once."""
-    data, note = _plan(raw)
-    note_of(out, note)
+    del out
     state.planning = data.active
 
 
-def _tool_result(raw: Raw, state: State, out: list[Event]) -> str | None:
-    data, note = _said(raw)
-    note_of(out, note)
+def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
     message = data.message
     call, bad, parts = message.tool_call_id, message.is_error, message.content
     for part in message.content:  # v0..v3 wrap the result into a block of a user message
         if part.type == "tool-result":
-            call, bad, parts = part.tool_call_id, part.is_error, r.parts(part.content)
+            call, bad, parts = part.tool_call_id, part.is_error, parts(part.content)
     name = state.calls.pop(call, [""])[0]
     code = state.codes.pop(call, None)
     error = data.error.code if data.error is not None else ""
@@ -131,34 +118,27 @@ def _answered(call: str, state: State, out: list[Event]) -> None:
         out.append(WaitEnd(call=call))
 
 
-def _settled(raw: Raw, state: State, out: list[Event]) -> None:
+def _settled(data: r.Ran, state: State, out: list[Event]) -> None:
     """`job/settled`: the exit code that a successful bash result does not print (v4)."""
-    data, note = _ran(raw)
-    note_of(out, note)
+    del out
     code = _DETAIL.fullmatch(data.detail)
     if code and data.tool_call.call_id in state.calls:
         state.codes[data.tool_call.call_id] = int(code[1])
 
 
-def _approval_asked(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _approval(raw)
-    note_of(out, note)
+def _approval_asked(data: r.Approval, state: State, out: list[Event]) -> None:
     call = data.call_id or None
     state.approvals[data.id] = call
     out.append(Wait(for_="plan" if data.tool_name == "exit_plan_mode" else "permission", call=call))
 
 
-def _approval_decided(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _approval(raw)
-    note_of(out, note)
+def _approval_decided(data: r.Approval, state: State, out: list[Event]) -> None:
     if data.id in state.approvals:
         out.append(WaitEnd(call=state.approvals.pop(data.id)))
 
 
-def _child(raw: Raw, state: State, out: list[Event]) -> None:
+def _child(data: r.Catalog, state: State, out: list[Event]) -> None:
     """`subagent/catalog` names no call: told by being the only one, else by its description."""
-    data, note = _catalog(raw)
-    note_of(out, note)
     if not data.child_id or data.child_id in state.children:
         return
     state.children.append(data.child_id)
@@ -168,12 +148,12 @@ def _child(raw: Raw, state: State, out: list[Event]) -> None:
     out.append(Subagent(child=data.child_id, call=next(iter(calls)) if len(calls) == 1 else None))
 
 
-FOLDS: Final[dict[str, Fold]] = {
-    "approval/asked": _approval_asked,
-    "approval/decided": _approval_decided,
-    "job/settled": _settled,
-    "plan/mode": _plan_mode,
-    "subagent/catalog": _child,
-    "tool/call": _tool_call,
-    "tool/result": _tool_result,
+FOLDS: Final[dict[str, Fold[Any]]] = {
+    "approval/asked": Fold(r.Approval, _approval_asked),
+    "approval/decided": Fold(r.Approval, _approval_decided),
+    "job/settled": Fold(r.Ran, _settled),
+    "plan/mode": Fold(r.Plan, _plan_mode),
+    "subagent/catalog": Fold(r.Catalog, _child),
+    "tool/call": Fold(r.Called, _tool_call),
+    "tool/result": Fold(r.Said, _tool_result),
 }

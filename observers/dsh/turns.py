@@ -1,8 +1,8 @@
 """Turns, retries, compactions, titles and settings of a dsh log (0.2.1rc2, format v4)."""
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from hub.decode import bounded
 from hub.events import (
@@ -18,25 +18,26 @@ from hub.events import (
 )  # fmt: skip
 from observers.dsh import records as r
 from observers.dsh.messages import prompted
-from observers.dsh.state import Fold, State, counts, flush, meta, note_of, settle, text_of
+from observers.dsh.reading import parts
+from observers.dsh.state import Fold, State, counts, flush, meta, settle, text_of
 
 _REASONS: Final = {
     "completed": "completed", "aborted": "interrupted", "interrupted": "lost", "error": "failed",
     "max-tokens": "max_tokens",
 }  # fmt: skip
+_SETTINGS: Final = frozenset(
+    [
+        "model/selection",
+        "request/context",
+        "request/header",
+        "session/title",
+        "working-directory/change",
+    ]
+)
 _RANKS: Final = {"fallback": 1, "provider": 2, "user": 3}
 
-_turn = r.Data(r.Turn)
-_again = r.Data(r.Again)
-_compaction = r.Data(r.Compaction)
-_titled = r.Data(r.Titled)
-_asked = r.Data(r.Asked)
-_place = r.Data(r.Place)
 
-
-def _turn_start(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _turn(raw)
-    note_of(out, note)
+def _turn_start(data: r.Turn, state: State, out: list[Event]) -> None:
     out.extend(WaitEnd(call=call) for call in state.deferred)
     state.turn = str(data.turn) if data.turn is not None else ""
     state.calls.clear()
@@ -44,9 +45,7 @@ def _turn_start(raw: Raw, state: State, out: list[Event]) -> None:
     out.append(TurnStart(turn=state.turn or None))
 
 
-def _turn_end(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _turn(raw)
-    note_of(out, note)
+def _turn_end(data: r.Turn, state: State, out: list[Event]) -> None:
     turn = str(data.turn) if data.turn is not None else state.turn or None
     kind = data.reason.kind or "unknown"
     flush(state, out)
@@ -63,20 +62,19 @@ def _turn_end(raw: Raw, state: State, out: list[Event]) -> None:
     settle(state, out, _REASONS.get(kind, kind), turn)
 
 
-def _end_seed(raw: Raw, state: State, out: list[Event]) -> None:
+def _end_seed(data: r.Place, state: State, out: list[Event]) -> None:
     """A resume (or the end of the inherited prefix): what was open before it died."""
-    del raw
+    del data
     if state.turn is not None:
         flush(state, out)
         settle(state, out, "lost", state.turn or None)
 
 
-def inherit(row: r.Row, state: State) -> None:
+def inherit(row: r.Row[Any], state: State) -> None:
     """An inherited record gives no events, but the settings it leaves hold for the fork."""
-    fold = _SETTINGS.get(row.type)
-    if fold is not None:
+    if row.type in _SETTINGS:
         told: list[Event] = []
-        fold(row.data, state, told)
+        FOLDS[row.type].function(row.data, state, told)
         for event in told:
             if isinstance(event, Title) and (state.title is None or event.rank >= state.title[1]):
                 state.title = [event.title, event.rank, event.source]
@@ -95,68 +93,51 @@ def inherited(state: State, at: str | None, out: list[Event]) -> None:
         state.title = None
 
 
-def inherits(raw: Raw) -> bool:
-    """Does this `session/end-seed` close the inherited prefix?"""
-    return _place(raw)[0].inherited
-
-
-def _retry(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _again(raw)
-    note_of(out, note)
+def _retry(data: r.Again, state: State, out: list[Event]) -> None:
     flush(state, out)
     delay = round(data.delay_ms) if data.delay_ms is not None else None
     text = bounded(data.failure.message)
     out.append(Retry(attempt=data.retry, limit=data.max_retries, delay_ms=delay, text=text))
 
 
-def _compact_start(raw: Raw, state: State, out: list[Event]) -> None:
-    del raw, state
+def _compact_start(data: r.Compaction, state: State, out: list[Event]) -> None:
+    del data, state
     out.append(Compact(phase="start"))
 
 
-def _compact_summary(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _compaction(raw)
-    note_of(out, note)
+def _compact_summary(data: r.Compaction, state: State, out: list[Event]) -> None:
     if data.usage is not None and data.compaction_id:
         model = data.model or state.model
         tokens = counts(data.usage)
         out.append(UsageEvent(response=data.compaction_id, model=model, counts=tokens))
 
 
-def _compact_end(raw: Raw, state: State, out: list[Event]) -> None:
+def _compact_end(data: r.Compaction, state: State, out: list[Event]) -> None:
     del state
-    data, note = _compaction(raw)
-    note_of(out, note)
     out.append(Compact(phase="end"))
     if data.error:
-        text = data.error if isinstance(data.error, str) else data.error.get("message", "")
+        text = data.error.get("message") if isinstance(data.error, dict) else data.error
         out.append(ErrorEvent(text=bounded(str(text)), code="compaction"))
 
 
-def _title(raw: Raw, state: State, out: list[Event]) -> None:
+def _title(data: r.Titled, state: State, out: list[Event]) -> None:
     del state
-    data, note = _titled(raw)
-    note_of(out, note)
     if data.title:
         kind = data.source.kind
         source: Literal["user", "agent"] = "user" if kind == "user" else "agent"
         out.append(Title(title=data.title, rank=_RANKS.get(kind, 1), source=source))
 
 
-def _request(raw: Raw, state: State, out: list[Event]) -> None:
-    data, note = _asked(raw)
-    note_of(out, note)
+def _request(data: r.Asked, state: State, out: list[Event]) -> None:
     meta(state, out, model=data.header.config.model, effort=data.header.config.reasoning_effort)
     if isinstance(data.header.system, str):
         prompted(data.header.system, state, out)
     elif isinstance(data.header.system, list):
-        prompted(text_of(r.Message(content=r.parts(data.header.system))), state, out)
+        prompted(text_of(r.Message(content=parts(data.header.system))), state, out)
 
 
-def _context(raw: Raw, state: State, out: list[Event]) -> None:
+def _context(data: r.Place, state: State, out: list[Event]) -> None:
     """`request/context`, `model/selection`, `working-directory/change`."""
-    data, note = _place(raw)
-    note_of(out, note)
     meta(
         state,
         out,
@@ -167,24 +148,17 @@ def _context(raw: Raw, state: State, out: list[Event]) -> None:
     )
 
 
-_SETTINGS: Final[dict[str, Fold]] = {
-    "model/selection": _context,
-    "request/context": _context,
-    "request/header": _request,
-    "session/title": _title,
-    "working-directory/change": _context,
-}
-FOLDS: Final[dict[str, Fold]] = {
-    "compaction/end": _compact_end,
-    "compaction/start": _compact_start,
-    "compaction/summary": _compact_summary,
-    "llm/retry": _retry,
-    "model/selection": _context,
-    "request/context": _context,
-    "request/header": _request,
-    "session/end-seed": _end_seed,
-    "session/title": _title,
-    "turn/end": _turn_end,
-    "turn/start": _turn_start,
-    "working-directory/change": _context,
+FOLDS: Final[dict[str, Fold[Any]]] = {
+    "compaction/end": Fold(r.Compaction, _compact_end),
+    "compaction/start": Fold(r.Compaction, _compact_start),
+    "compaction/summary": Fold(r.Compaction, _compact_summary),
+    "llm/retry": Fold(r.Again, _retry),
+    "model/selection": Fold(r.Place, _context),
+    "request/context": Fold(r.Place, _context),
+    "request/header": Fold(r.Asked, _request),
+    "session/end-seed": Fold(r.Place, _end_seed),
+    "session/title": Fold(r.Titled, _title),
+    "turn/end": Fold(r.Turn, _turn_end),
+    "turn/start": Fold(r.Turn, _turn_start),
+    "working-directory/change": Fold(r.Place, _context),
 }
