@@ -66,16 +66,16 @@ def _plan_mode(data: r.Plan, state: State, out: list[Event]) -> None:
 
 def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
     message = data.message
-    call, bad, parts = message.tool_call_id, message.is_error, message.content
+    call, bad, blocks = message.tool_call_id, message.is_error, message.content
     for part in message.content:  # v0..v3 wrap the result into a block of a user message
         if part.type == "tool-result":
-            call, bad, parts = part.tool_call_id, part.is_error, parts(part.content)
+            call, bad, blocks = part.tool_call_id, part.is_error, parts(part.content)
     name = state.calls.pop(call, [""])[0]
     code = state.codes.pop(call, None)
     error = data.error.code if data.error is not None else ""
     if error == "TOOL_NOT_STARTED" and not name:
         return None  # a closer for a call that never began
-    text = text_of(r.Message(content=parts))
+    text = text_of(r.Message(content=blocks))
     spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
     killed = False
     if name == "bash":
