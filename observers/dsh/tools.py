@@ -13,6 +13,7 @@ import msgspec
 from hub.decode import bounded
 from hub.events import Event, Intent, Subagent, ToolEnd, ToolStart, Wait, WaitEnd, WaitingFor
 from observers.dsh import records as r
+from observers.dsh.reading import parts
 from observers.dsh.state import Fold, State, text_of
 
 _INTENTS: Final[dict[str, Intent]] = {
