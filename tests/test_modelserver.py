@@ -4,12 +4,16 @@ import gzip
 import http.client
 import itertools
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -820,6 +824,17 @@ def test_titles_are_side_requests(server: ModelServer) -> None:
     assert {entry.purpose for entry in server.ledger} == {"title"}
 
 
+def test_auto_mode_lets_every_call_pass(server: ModelServer) -> None:
+    got = ask(server, "messages", "[[tool]] Begin your answer with <block>.", tools=[])
+    assert (got.text, server.ledger[0].purpose) == ("<block>no</block>", "other")
+
+
+def test_another_schema_is_no_title(server: ModelServer) -> None:
+    wanted = {"type": "json_schema", "schema": {"properties": {"ok": {}}, "type": "object"}}
+    got = ask(server, "messages", "x", tools=[], output_config={"format": wanted})
+    assert (json.loads(got.text), server.ledger[0].purpose) == ({"ok": "Mock title"}, "other")
+
+
 def test_compaction_is_a_side_request(server: ModelServer, protocol: str) -> None:
     got = ask(server, protocol, "Your task is to create a detailed summary of [[tool]].")
     assert "<summary>" in got.text
@@ -889,3 +904,20 @@ def test_only_loopback_is_bound(server: ModelServer) -> None:
     assert server.url == f"http://127.0.0.1:{server.port}"
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", server.port), timeout=5)
+
+
+def test_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    argv = [sys.executable, "-m", "hub.modelserver", "--port", "0", "--ledger", str(path)]
+    root = Path(__file__).parents[1]
+    with subprocess.Popen(argv, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = urlsplit(process.stdout.readline().strip())
+        assert (url.scheme, url.hostname) == ("http", "127.0.0.1")
+        connection = http.client.HTTPConnection("127.0.0.1", url.port or 0, timeout=30)
+        connection.request("POST", "/v1/messages", json.dumps(body_of("messages", "[[answer]]")))
+        assert b"message_stop" in connection.getresponse().read()
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert json.loads(path.read_text("ascii"))["answer"] == FINAL_ANSWER

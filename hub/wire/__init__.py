@@ -12,6 +12,7 @@ Json = dict[str, object]
 Purpose = Literal["turn", "title", "other"]
 
 TITLE = "Mock title"
+VERDICT = "<block>no</block>"
 SUMMARY = "<summary>\nThe user asked for the answer; the answer is 42.\n</summary>"
 # Context that agents put into user messages. It may quote a prompt, so no directive counts in it.
 _INJECTED = re.compile(
@@ -23,7 +24,8 @@ _INJECTED_STARTS = ("# AGENTS.md instructions", "Current runtime context.")
 _CWD = re.compile(
     r'<cwd>([^<]+)</cwd>|[Ww]orking directory: "([^"\n]+)"|[Ww]orking directory: ([^"\n]+)'
 )
-_SUMMARIES = ("CHECKPOINT COMPACTION", "create a detailed summary")
+_SIDE_WORDS = ("CHECKPOINT COMPACTION", "create a detailed summary")
+_SIDE_PROMPTS = ("Warmup", "quota")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,22 @@ class Request:
 
     def purpose(self) -> Purpose:
         """What the agent wants the answer for: its own turn, or a side request."""
-        last = self.turns[-1].text if self.turns else ""
-        if not self.tools and (self.schema is not None or "title" in self.system.lower()):
-            return "title"
-        if any(words in last for words in _SUMMARIES) or last.strip() in ("Warmup", "quota"):
+        if not self.tools and self.schema is not None:
+            return "title" if "title" in mapping(self.schema.get("properties")) else "other"
+        if self.is_verdict() or any(words in self.last for words in _SIDE_WORDS):
             return "other"
-        return "turn"
+        if self.last in _SIDE_PROMPTS:
+            return "other"
+        return "title" if not self.tools and "title" in self.system.lower() else "turn"
+
+    @property
+    def last(self) -> str:
+        """What the user side said last, if the model has not answered it."""
+        return self.turns[-1].text if self.turns else ""
+
+    def is_verdict(self) -> bool:
+        """Whether Claude Code's auto mode asks if a tool call shall be blocked."""
+        return not self.tools and "<block>" in self.last
 
     def directive(self) -> tuple[Directive, str, int]:
         """The script asked for, the prompt that asks, and how many answers came after it."""
@@ -191,12 +203,12 @@ class Wire(Protocol):
 
 
 def side_answer(request: Request) -> str:
-    """The fixed answer to a side request: a title, in the shape it asks for, or a summary."""
-    if request.purpose() != "title":
-        return SUMMARY
-    if request.schema is None:
+    """The fixed answer to a side request: what its schema wants, a title, a verdict, a summary."""
+    if not request.tools and request.schema is not None:
+        return json.dumps(_filled(request.schema))
+    if request.purpose() == "title":
         return json.dumps({"title": TITLE}) if "json" in request.system.lower() else TITLE
-    return json.dumps(_filled(request.schema))
+    return VERDICT if request.is_verdict() else SUMMARY
 
 
 def _filled(schema: Json) -> object:
