@@ -11,6 +11,7 @@ from observers.codex import items, records, state, thread, usage
 from observers.codex.records import Line, Message, mapping, text, whole
 from observers.codex.state import State
 
+_HISTORY: Final = ("event_msg", "response_item", "turn_context", "token_usage_record", "compacted")
 _GAP: Final = 1.0
 """Seconds without a line after which a copied history without turn ids (up to 0.98) is over."""
 
@@ -32,9 +33,10 @@ def line(record: Line, raw: bytes, offset: int, memory: State, out: list[Event])
         if meta is not None:
             thread.session_meta(meta, memory, out)
         return None
-    if own and memory.unstarted:
-        memory.unstarted = False
-        state.tell(memory, out, started_at=records.moment(record.timestamp))
+    if own and memory.unstarted and kind in _HISTORY and bytes(payload)[:1] == b"{":
+        began = records.moment(record.timestamp)
+        memory.unstarted = began is None
+        state.tell(memory, out, started_at=began)
     if kind == "event_msg":
         return _event(payload, offset, memory, out, own=own)
     if not own:
