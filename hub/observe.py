@@ -106,7 +106,12 @@ class Engine:
         """The files of every agent; only names and stats are read."""
         tree = Tree()
         for agent in self.agents:
-            observer = registry.observer(agent)
+            try:
+                observer = registry.observer(agent)
+            except Exception as error:  # noqa: BLE001  # a broken adapter costs only its own agent
+                reason = f"its adapter cannot be loaded: {error}"
+                tree.troubles.append(Trouble(agent, "", "", f"observers/{agent}", reason))
+                continue
             roots = discover.roots_of(observer, self.env, self.home, self.roots.get(agent, ()))
             discover.scan(agent, observer, roots, tree, self.exclude)
         return tree
