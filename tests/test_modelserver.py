@@ -10,295 +10,47 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from modelclient import (
+    PATHS,
+    Got,
+    ask,
+    body_of,
+    counted,
+    message,
+    post,
+    request_open,
+    scripted,
+    understood,
+)
 
 from hub.modelserver import ModelServer
 from hub.scripts import (
     FINAL_ANSWER,
     SCRIPTS,
     Act,
-    Ask,
     Before,
-    Call,
-    CloseAgents,
     HttpError,
     Pause,
-    Plan,
-    Read,
-    Shell,
     Stop,
-    Subagent,
     Text,
     Usage,
-    WaitAgents,
-    Write,
     find_directive,
 )
 from hub.wire.ledger import LedgerEntry
 from hub.wire.play import usage_of
 
-PATHS = {
-    "messages": "/v1/messages",
-    "responses": "/v1/responses",
-    "chat": "/v1/chat/completions",
-}
-AGENTS = {
-    "claude": ("Bash", "Read", "Write", "Agent"),
-    "dsh": ("bash", "read", "write", "subagent"),
-    "codex": ("exec_command",),
-}
 USAGE = Usage(11, 22, 33, 44, 5)
-
-
-@dataclass
-class Got:
-    """An answer as a client understood it."""
-
-    status: int = 200
-    id: str = ""
-    text: str = ""
-    thinking: str = ""
-    tools: list[tuple[str, str, Any]] = field(default_factory=list)
-    stop: str | None = None
-    usage: dict[str, Any] = field(default_factory=dict)
-    error: str = ""
-    ended: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     with ModelServer() as running:
         yield running
-
-
-def scripted(*steps: tuple[Act, ...]) -> ModelServer:
-    """A server whose script `own` has these steps."""
-    return ModelServer({"own": steps})
-
-
-def tools_of(protocol: str, agent: str) -> list[dict[str, Any]]:
-    names = AGENTS[agent]
-    if protocol == "chat":
-        return [{"type": "function", "function": {"name": name}} for name in names]
-    if protocol == "responses":
-        return [{"type": "function", "name": name} for name in names]
-    return [{"name": name, "input_schema": {}} for name in names]
-
-
-def body_of(
-    protocol: str,
-    prompt: str,
-    *,
-    stream: bool = True,
-    agent: str = "dsh",
-    answers: int = 0,
-    **more: Any,
-) -> dict[str, Any]:
-    """A request: one prompt, then so many answers of the model with their tool results."""
-    body: dict[str, Any] = {"model": "m-1", "stream": stream, "tools": tools_of(protocol, agent)}
-    if protocol == "responses":
-        body["input"] = [message("user", prompt)]
-        for number in range(answers):
-            call_id = f"call_{number:04}_0_x"
-            body["input"] += [
-                message("assistant", "working"),
-                {"type": "function_call", "call_id": call_id, "name": "x", "arguments": "{}"},
-                {"type": "function_call_output", "call_id": call_id, "output": "done"},
-            ]
-    else:
-        body["messages"] = [{"role": "user", "content": prompt}]
-        body["messages"] += [
-            {"role": "assistant", "content": "working"},
-            {"role": "user", "content": [{"type": "tool_result", "content": "done"}]},
-        ] * answers
-    return {**body, **more}
-
-
-def message(role: str, text: str) -> dict[str, Any]:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
-
-
-def post(
-    server: ModelServer,
-    path: str,
-    body: Mapping[str, Any],
-    headers: Mapping[str, str] | None = None,
-) -> tuple[int, Mapping[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    try:
-        connection.request("POST", path, json.dumps(body), {**(headers or {})})
-        response = connection.getresponse()
-        return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
-    finally:
-        connection.close()
-
-
-def ask(server: ModelServer, protocol: str, prompt: str, **more: Any) -> Got:
-    """Send one prompt and read the answer, streamed or whole."""
-    body = body_of(protocol, prompt, **more)
-    status, headers, data = post(server, PATHS[protocol], body)
-    return understood(protocol, status, headers, data)
-
-
-def understood(protocol: str, status: int, headers: Mapping[str, str], data: bytes) -> Got:
-    got = Got(status=status, headers=headers)
-    if headers["content-type"] == "application/json":
-        document = json.loads(data)
-        if status == 200:
-            WHOLE[protocol](got, document)
-            got.ended = True
-        else:
-            got.error = document["error"]["type"]
-        return got
-    for line in data.split(b"\n"):
-        if line == b"data: [DONE]":
-            got.ended = True
-        elif line.startswith(b"data: "):
-            EVENT[protocol](got, json.loads(line[6:]))
-    return got
-
-
-def whole_message(got: Got, document: dict[str, Any]) -> None:
-    got.id, got.stop, got.usage = document["id"], document["stop_reason"], document["usage"]
-    for block in document["content"]:
-        match block["type"]:
-            case "text":
-                got.text += block["text"]
-            case "thinking":
-                got.thinking += block["thinking"]
-                assert block["signature"]
-            case _:
-                got.tools.append((block["id"], block["name"], block["input"]))
-
-
-def message_event(got: Got, event: dict[str, Any]) -> None:
-    match event["type"]:
-        case "message_start":
-            got.id = event["message"]["id"]
-            assert event["message"]["usage"]["output_tokens"] == 1
-        case "content_block_start" if event["content_block"]["type"] == "tool_use":
-            block = event["content_block"]
-            got.tools.append((block["id"], block["name"], ""))
-        case "content_block_delta":
-            delta = event["delta"]
-            got.text += delta.get("text", "")
-            got.thinking += delta.get("thinking", "")
-            if delta["type"] == "input_json_delta":
-                call_id, name, sent = got.tools[-1]
-                got.tools[-1] = (call_id, name, sent + delta["partial_json"])
-        case "content_block_stop" if got.tools and isinstance(got.tools[-1][2], str):
-            call_id, name, sent = got.tools[-1]
-            got.tools[-1] = (call_id, name, json.loads(sent))
-        case "message_delta":
-            got.stop, got.usage = event["delta"]["stop_reason"], event["usage"]
-        case "message_stop":
-            got.ended = True
-        case "error":
-            got.error = event["error"]["type"]
-
-
-def whole_response(got: Got, document: dict[str, Any]) -> None:
-    got.id, got.usage = document["id"], document["usage"]
-    got.stop = document.get("incomplete_details", {}).get("reason", document["status"])
-    for item in document["output"]:
-        match item["type"]:
-            case "message":
-                got.text += item["content"][0]["text"]
-            case "reasoning":
-                got.thinking += item["summary"][0]["text"]
-            case "function_call":
-                got.tools.append((item["call_id"], item["name"], json.loads(item["arguments"])))
-            case "custom_tool_call":
-                got.tools.append((item["call_id"], item["name"], item["input"]))
-            case "local_shell_call":
-                got.tools.append((item["call_id"], "local_shell", item["action"]))
-
-
-def response_event(got: Got, event: dict[str, Any]) -> None:
-    match event["type"].removeprefix("response."):
-        case "created":
-            got.id = event["response"]["id"]
-        case "output_text.delta":
-            got.text += event["delta"]
-        case "completed" | "incomplete":
-            streamed, got.text = got.text, ""
-            whole_response(got, event["response"])
-            assert got.text == streamed, "the deltas make up the whole"
-            got.ended = True
-        case "failed":
-            got.error = event["response"]["error"]["code"]
-
-
-def whole_chat(got: Got, document: dict[str, Any]) -> None:
-    (choice,) = document["choices"]
-    got.id, got.stop, got.usage = document["id"], choice["finish_reason"], document["usage"]
-    got.text = choice["message"]["content"]
-    got.thinking = choice["message"].get("reasoning_content", "")
-    got.tools = [
-        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
-        for call in choice["message"].get("tool_calls", [])
-    ]
-
-
-def chat_event(got: Got, event: dict[str, Any]) -> None:
-    if "error" in event:
-        got.error = event["error"]["type"]
-        return
-    got.id = event["id"]
-    (choice,) = event["choices"]
-    got.text += choice["delta"].get("content", "")
-    got.thinking += choice["delta"].get("reasoning_content", "")
-    for call in choice["delta"].get("tool_calls", []):
-        if "id" in call:
-            got.tools.append((call["id"], call["function"]["name"], ""))
-        call_id, name, sent = got.tools[call["index"]]
-        got.tools[call["index"]] = (call_id, name, sent + call["function"]["arguments"])
-    if choice["finish_reason"]:
-        got.stop, got.usage = choice["finish_reason"], event["usage"]
-        got.tools = [(call_id, name, json.loads(sent)) for call_id, name, sent in got.tools]
-
-
-WHOLE = {"messages": whole_message, "responses": whole_response, "chat": whole_chat}
-EVENT = {"messages": message_event, "responses": response_event, "chat": chat_event}
-
-
-def counted(protocol: str, usage: Mapping[str, Any]) -> Usage:
-    """The counts of an answer in the ledger's terms."""
-    if protocol == "messages":
-        detail = usage["output_tokens_details"]["thinking_tokens"]
-        assert (
-            usage["cache_creation"]["ephemeral_5m_input_tokens"]
-            == (usage["cache_creation_input_tokens"])
-        )
-        return Usage(
-            usage["input_tokens"],
-            usage["cache_read_input_tokens"],
-            usage["cache_creation_input_tokens"],
-            usage["output_tokens"],
-            detail,
-        )
-    sent = usage["prompt_tokens"] if protocol == "chat" else usage["input_tokens"]
-    out = usage["completion_tokens"] if protocol == "chat" else usage["output_tokens"]
-    part = "prompt_tokens_details" if protocol == "chat" else "input_tokens_details"
-    made = "completion_tokens_details" if protocol == "chat" else "output_tokens_details"
-    assert usage["total_tokens"] == sent + out
-    read, written = usage[part]["cached_tokens"], usage[part].get("cache_write_tokens", 0)
-    return Usage(sent - read - written, read, written, out, usage[made]["reasoning_tokens"])
-
-
-def request_open(server: ModelServer, protocol: str, prompt: str) -> socket.socket:
-    """A connection with a request sent and nothing read."""
-    data = json.dumps(body_of(protocol, prompt)).encode()
-    head = f"POST {PATHS[protocol]} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n"
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-    connection.sendall(head.encode() + data)
-    return connection
 
 
 def ended(entries: Any) -> bool:
@@ -328,9 +80,7 @@ def test_text_and_ledger(server: ModelServer, protocol: str, stream: bool) -> No
 def test_thinking(server: ModelServer, protocol: str) -> None:
     for stream in (True, False):
         got = ask(server, protocol, "[[thinking]]", stream=stream)
-        shown = "" if protocol == "responses" and stream else "Let me think about it."
-        assert got.thinking in (shown, "Let me think about it.")
-        assert got.text == FINAL_ANSWER
+        assert (got.thinking, got.text) == ("Let me think about it.", FINAL_ANSWER)
     assert [entry.thinking for entry in server.ledger] == ["Let me think about it."] * 2
 
 
@@ -359,184 +109,6 @@ def test_parallel_tools_have_ids_of_their_own(server: ModelServer, protocol: str
 def test_multi_steps(server: ModelServer, protocol: str) -> None:
     said = [ask(server, protocol, "[[multi]]", answers=step).text for step in range(5)]
     assert said == ["Step 1.", "Step 2.", "Step 3.", FINAL_ANSWER, FINAL_ANSWER]
-
-
-ACTS: list[tuple[Act, dict[str, tuple[str, Any]]]] = [
-    (
-        Shell("ls", escalate=True),
-        {
-            "claude": ("Bash", {"command": "ls", "description": "Run it"}),
-            "dsh": (
-                "bash",
-                {
-                    "command": "ls",
-                    "description": "Run it",
-                    "sandbox_permissions": "danger-full-access",
-                    "justification": "The script asks for it.",
-                },
-            ),
-            "codex": (
-                "exec_command",
-                {
-                    "cmd": "ls",
-                    "yield_time_ms": 30000,
-                    "sandbox_permissions": "require_escalated",
-                    "justification": "The script asks for it.",
-                },
-            ),
-        },
-    ),
-    (
-        Shell("ls", background=True),
-        {
-            "claude": (
-                "Bash",
-                {"command": "ls", "description": "Run it", "run_in_background": True},
-            ),
-            "codex": ("exec_command", {"cmd": "ls", "yield_time_ms": 250}),
-        },
-    ),
-    (
-        Read("a.txt"),
-        {
-            "claude": ("Read", {"file_path": "a.txt"}),
-            "dsh": ("read", {"file_path": "a.txt"}),
-            "codex": ("exec_command", {"cmd": "cat a.txt", "yield_time_ms": 30000}),
-        },
-    ),
-    (
-        Write("a.txt", "x\n"),
-        {
-            "claude": ("Write", {"file_path": "a.txt", "content": "x\n"}),
-            "dsh": ("write", {"file_path": "a.txt", "content": "x\n"}),
-            "codex": ("exec_command", {"cmd": "printf %s 'x\n' > a.txt", "yield_time_ms": 30000}),
-        },
-    ),
-    (
-        Plan("# P"),
-        {"claude": ("ExitPlanMode", {"plan": "# P"}), "dsh": ("exit_plan_mode", {"plan": "# P"})},
-    ),
-    (
-        Subagent("Count it", "Go"),
-        {
-            "claude": (
-                "Agent",
-                {"description": "Count it", "prompt": "Go", "subagent_type": "general-purpose"},
-            ),
-            "dsh": ("subagent", {"description": "Count it", "prompt": "Go"}),
-        },
-    ),
-    (Call("odd", {"a": [1]}), {agent: ("odd", {"a": [1]}) for agent in AGENTS}),
-]
-
-
-@pytest.mark.parametrize(
-    ("act", "agent", "expected"),
-    [(act, agent, call) for act, calls in ACTS for agent, call in calls.items()],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
-def test_tools_in_each_agents_words(
-    protocol: str, act: Act, agent: str, expected: tuple[str, Any]
-) -> None:
-    with scripted((act,)) as server:
-        got = ask(server, protocol, "[[own]]", agent=agent)
-    assert [(name, arguments) for _, name, arguments in got.tools] == [expected]
-
-
-@pytest.mark.parametrize(
-    ("agent", "name"),
-    [
-        ("claude", "AskUserQuestion"),
-        ("dsh", "ask_user_question"),
-        ("codex", "request_user_input"),
-    ],
-)
-def test_ask(protocol: str, agent: str, name: str) -> None:
-    with scripted((Ask("Which?", ("Red", "Blue")),)) as server:
-        got = ask(server, protocol, "[[own]]", agent=agent)
-    ((_, called, arguments),) = got.tools
-    (question,) = arguments["questions"]
-    assert (called, question["question"]) == (name, "Which?")
-    assert [option["label"] for option in question["options"]] == ["Red", "Blue"]
-
-
-def test_a_plan_is_text_to_codex(protocol: str) -> None:
-    with scripted((Plan("# P"),)) as server:
-        got = ask(server, protocol, "[[own]]", agent="codex")
-    assert got.text == "\n<proposed_plan>\n# P\n</proposed_plan>\n"
-
-
-@pytest.mark.parametrize(
-    ("tool", "expected"),
-    [
-        ({"type": "function", "name": "shell_command"}, {"command": "ls"}),
-        (
-            {"type": "function", "name": "shell"},
-            {"command": ["bash", "-lc", "ls"], "timeout_ms": 600000},
-        ),
-        (
-            {"type": "local_shell"},
-            {"type": "exec", "command": ["bash", "-lc", "ls"], "timeout_ms": 600000, "env": {}},
-        ),
-        (
-            {"type": "custom", "name": "exec"},
-            (
-                'const result = await tools.exec_command({"cmd": "ls", "yield_time_ms": 30000}); '
-                "text(result.output ?? JSON.stringify(result));"
-            ),
-        ),
-    ],
-)
-def test_shells_of_older_and_newer_codex(tool: dict[str, Any], expected: Any) -> None:
-    with scripted((Shell("ls"),)) as server:
-        got = ask(server, "responses", "[[own]]", tools=[tool])
-    ((_, name, arguments),) = got.tools
-    assert (name, arguments) == (tool.get("name", "local_shell"), expected)
-
-
-@pytest.mark.parametrize("kind", ["custom", "function"])
-def test_codex_writes_by_patch(kind: str) -> None:
-    patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n+y\n*** End Patch\n"
-    with scripted((Write("a.txt", "x\ny\n"),)) as server:
-        got = ask(server, "responses", "[[own]]", tools=[{"type": kind, "name": "apply_patch"}])
-        code = ask(server, "responses", "[[own]]", tools=[{"type": "custom", "name": "exec"}])
-    assert got.tools[0][2] == (patch if kind == "custom" else {"input": patch})
-    assert f"tools.apply_patch({json.dumps(patch)})" in code.tools[0][2]
-
-
-def test_codex_waits_for_its_subagents_and_closes_them() -> None:
-    spawn = {"type": "function", "name": "spawn_agent"}
-    wait = {"name": "wait_agent", "parameters": {"properties": {"targets": {}}}}
-    tools = [
-        {"type": "namespace", "name": "many", "tools": [spawn, wait, {"name": "close_agent"}]},
-    ]
-    steps = ((Subagent("Count it", "Go"),), (WaitAgents(),), (CloseAgents(),))
-    history = [message("user", "[[own]]")]
-    with scripted(*steps) as server:
-        body = {"stream": False, "tools": tools, "input": history}
-        first = json.loads(post(server, PATHS["responses"], body)[2])["output"][0]
-        assert (first["name"], first["namespace"]) == ("spawn_agent", "many")
-        answer = json.dumps({"agent_id": "a-1"})
-        out = {"type": "function_call_output", "call_id": first["call_id"], "output": answer}
-        history += [first, out]
-        second = json.loads(post(server, PATHS["responses"], body)[2])["output"][0]
-        assert json.loads(second["arguments"])["targets"] == ["a-1"]
-        history += [second, {**out, "call_id": second["call_id"], "output": "{}"}]
-        third = json.loads(post(server, PATHS["responses"], body)[2])["output"][0]
-        assert json.loads(third["arguments"]) == {"target": "a-1"}
-        history += [third, {**out, "call_id": third["call_id"], "output": "{}"}]
-        got = Got()
-        whole_response(got, json.loads(post(server, PATHS["responses"], body)[2]))
-        assert got.text == FINAL_ANSWER
-
-
-@pytest.mark.parametrize("background", [True, False])
-def test_claude_runs_a_subagent_in_the_background_unless_told(background: bool) -> None:
-    schema: dict[str, Any] = {"properties": {"prompt": {}, "run_in_background": {}}}
-    offered = [{"name": "Agent", "input_schema": schema}, {"name": "Bash"}]
-    with scripted((Subagent("Count it", "Go", background),)) as server:
-        got = ask(server, "messages", "[[own]]", tools=offered)
-    assert got.tools[0][2]["run_in_background"] is background
 
 
 def test_waiting_is_no_step_where_nothing_waits(server: ModelServer, protocol: str) -> None:
