@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from hub.events import Compact, Event, Meta, Note, Retry, Title
 from observers.claude.kinds import ATTACHMENTS, IGNORED, NEEDED, SYSTEM
-from observers.claude.records import Block, Record, read
+from observers.claude.records import Attachment, Block, Record, read
 from observers.claude.replies import reply
 from observers.claude.state import Place, State, end, facts, forked, moment
 from observers.claude.users import said, steered, user
@@ -94,13 +94,24 @@ def _attachment(record: Record, place: Place, state: State) -> Iterator[Event]:
     if attachment.type == "max_turns_reached":
         yield from end("max_turns", place, state)
     elif attachment.type == "queued_command":
-        prompt = attachment.prompt
-        blocks = [Block(type="text", text=prompt)] if isinstance(prompt, str) else prompt or []
-        text = said(blocks)
-        if attachment.command_mode in {None, "prompt"} and text and not record.is_meta:
+        text = _queued(attachment)
+        if text and not record.is_meta:
             yield from steered(text, record, place, state)
     elif attachment.type not in ATTACHMENTS:
         yield _unknown(f"attachment/{attachment.type}", place)
+
+
+def _queued(attachment: Attachment) -> str:
+    """What a person typed while the agent worked; notifications come the same way."""
+    sender = attachment.origin.kind if attachment.origin is not None else None
+    if (
+        attachment.command_mode not in {None, "prompt"}
+        or attachment.is_meta
+        or sender not in {None, "human"}
+    ):
+        return ""
+    prompt = attachment.prompt
+    return said([Block(type="text", text=prompt)] if isinstance(prompt, str) else prompt or [])
 
 
 def _bookkeeping(record: Record, place: Place, state: State) -> Iterator[Event]:

@@ -87,12 +87,21 @@ class Message(Struct):
     usage: Tokens | None = None
 
 
+class Origin(Struct):
+    """Who caused a user record (2.1.19x and newer): human, task-notification, ..."""
+
+    kind: str | None = None
+
+
 class Attachment(Struct, rename="camel"):
     """`attachment` (2.1.100 and newer); the prompt of a `queued_command` is text or blocks."""
 
     type: str = ""
     prompt: str | list[Block] | None = None
     command_mode: str | None = None
+    """prompt, task-notification, ..."""
+    origin: Origin | None = None
+    is_meta: bool | None = None
 
 
 class ResultInfo(Struct, rename="camel"):
@@ -101,12 +110,6 @@ class ResultInfo(Struct, rename="camel"):
     agent_id: str | None = None
     persisted_output_path: str | None = None
     persisted_output_size: int | None = None
-
-
-class Origin(Struct):
-    """Who caused a user record (2.1.19x and newer): human, task-notification, ..."""
-
-    kind: str | None = None
 
 
 class ForkedFrom(Struct, rename="camel"):
