@@ -14,7 +14,7 @@ import msgspec
 
 from hub import framing, transcript
 from hub.adapter import Found, Observer
-from hub.events import Event, encode
+from hub.events import Answer, Event, Prompt, encode
 from hub.keys import key_of
 from hub.listing import Catalogue, catalogue
 from hub.liveness import Fixed, Process
@@ -155,16 +155,11 @@ def _fact(found: Catalogue, session: Session, name: str) -> Any:
     stream = list(transcript.events(found.indexed[session.key]))
     match name:
         case "tokens":
-            usage = msgspec.to_builtins(session.usage)
-            return {kind: usage[kind] or 0 for kind in usage} if usage else None
+            return msgspec.to_builtins(session.usage)
         case "answers":
-            return [one.text for one in stream if one.__struct_config__.tag == "answer"]  # type: ignore[union-attr]
+            return [one.text for one in stream if isinstance(one, Answer)]
         case "prompts":
-            return [
-                one.text  # type: ignore[union-attr]
-                for one in stream
-                if one.__struct_config__.tag == "prompt"
-            ]
+            return [one.text for one in stream if isinstance(one, Prompt) and one.source != "task"]
         case "models":
             names = {one.model for one in found.ledger.own(session.key).values() if one.model}
             return sorted(names)

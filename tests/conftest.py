@@ -23,7 +23,9 @@ def case_id(case: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _scratch(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """No test sees the HOME or the agents of this machine."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
