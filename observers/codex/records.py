@@ -139,7 +139,8 @@ class Reader(Generic[T]):
     __slots__ = ("decode", "mend")
 
     def __init__(self, kind: type[T], salvage: tuple[bytes, ...] = ()) -> None:
-        self.decode = msgspec.json.Decoder(kind).decode
+        decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self.decode = decoder.decode
         self.mend = Decoder(kind, salvage)
 
 
