@@ -92,7 +92,7 @@ def live(name: str, data: bytes) -> Claim | None:
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one row."""
     kind = line[9 : line.find(b'"', 9, 80)] if line.startswith(_TYPE) else b""
-    if kind in _SKIPPED and not state.seed and line.find(_TYPE, 9) < 0:
+    if kind in _SKIPPED and not state.unstarted and line.find(_TYPE, 9) < 0:
         return ()  # not even decoded
     out: list[Event] = []
     at, record = None, None
@@ -139,11 +139,14 @@ def _own(row: Row[Any], state: State, out: list[Event]) -> str | None:
 
 
 def _inherited(row: Row[Any], at: str | None, state: State, out: list[Event]) -> bool:
-    """Is the row a copy of the parent's? The first own one says how the fork began."""
+    """Is the row a copy of the parent's? The first own one says when the fork began.
+
+    (`session/end-seed {inherited: true}` carries the time of the parent's last row, 0.2.1rc2.)
+    """
     if state.inherited:
         if row.type == "session/end-seed" and row.data.inherited:
             state.inherited = False
-            turns.inherited(state, at, out)
+            turns.inherited(state, out)
         else:
             turns.inherit(row, state)
         return True
@@ -153,7 +156,10 @@ def _inherited(row: Row[Any], at: str | None, state: State, out: list[Event]) ->
             turns.inherit(row, state)
             return True
         state.seed = 0
-        turns.inherited(state, at, out)
+        turns.inherited(state, out)
+    if state.unstarted and at is not None:
+        state.unstarted = False
+        out.append(Meta(started_at=at))
     return False
 
 
@@ -167,9 +173,10 @@ def _header(row: Header, at: str | None, state: State, out: list[Event]) -> None
     state.version = version
     state.inherited = row.is_seeded is True
     state.seed = _count(row.seed_length, 0) if version < 2 else 0
+    state.unstarted = state.inherited or state.seed > 0
     state.child = row.origin == "subagent"
     meta = Meta(surface=_surface(row) or UNSET)
-    if at is not None and not state.inherited and not state.seed:
+    if at is not None:
         meta.started_at = at
     if isinstance(row.cwd, str) and row.cwd:
         meta.cwd = state.cwd = row.cwd

@@ -28,6 +28,8 @@ class State(Struct):
     """In the prefix that a seeded log copied from its parent."""
     seed: int = 0
     """v0, v1: rows with a smaller `seq` are inherited."""
+    unstarted: bool = False
+    """A seeded log whose first own record has not come."""
     turn: str | None = None
     """The open turn."""
     step: str = ""

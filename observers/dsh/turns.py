@@ -80,13 +80,13 @@ def inherit(row: r.Row[Any], state: State) -> None:
                 state.title = [event.title, event.rank, event.source]
 
 
-def inherited(state: State, at: str | None, out: list[Event]) -> None:
-    """What holds where the fork begins: its own first record says so."""
+def inherited(state: State, out: list[Event]) -> None:
+    """What holds where the fork begins."""
     meta = Meta(model=state.model or UNSET, effort=state.effort or UNSET)
     meta.window = state.window or UNSET
     meta.cwd = state.cwd or UNSET
-    meta.started_at = at or UNSET
-    out.append(meta)
+    if meta != Meta():
+        out.append(meta)
     if state.title is not None:
         title, rank, source = state.title
         out.append(Title(title=title, rank=rank, source=source))
