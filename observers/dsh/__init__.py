@@ -152,7 +152,7 @@ def _inherited(row: Row[Any], at: str | None, state: State, out: list[Event]) ->
         return True
     if state.seed:  # v0, v1
         seq = row.seq if row.seq0 is None else row.seq0
-        if isinstance(seq, int) and seq < state.seed:
+        if type(seq) is not int or seq < state.seed:
             turns.inherit(row, state)
             return True
         state.seed = 0
