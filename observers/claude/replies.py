@@ -13,6 +13,10 @@ SYNTHETIC: Final = "<synthetic>"
 """Model of records that the CLI wrote itself."""
 _FILLER: Final = "No response requested."
 """Written when a cut session is resumed; no reply."""
+_NOTHING: Final = "(no content)"
+"""Written for an empty text by 1.0.128, which does not ask again."""
+_STOPS: Final = {"refusal": "refused", "max_tokens": "max_tokens"}
+_VAGUE: Final = frozenset({"", "unknown", "invalid_request"})
 _ENDS: Final = frozenset({"end_turn", "stop_sequence"})
 
 
@@ -33,6 +37,7 @@ def reply(record: Record, place: Place, state: State) -> Iterator[Event]:
         yield from begin(record, place, state)
         state.unasked_at = place["at"]
     state.silent = state.silent and aside
+    state.stop = message.stop_reason
     if message.usage is not None and response and not copied:
         yield from _usage(response, message, message.usage, place, state)
     if aside:
@@ -46,10 +51,12 @@ def _block(
 ) -> Iterator[Event]:
     if block.type == "text":
         text, over = block.text or "", stop in _ENDS and not state.calls
-        if not text.strip():
-            state.empty = state.empty or over  # the CLI asks once more for visible output
-            return
-        state.empty = False
+        if not text.strip() or text == _NOTHING:
+            state.empty = state.empty or over
+            if over and (state.nudged or text == _NOTHING):
+                yield from end("empty_answer", place, state)
+            return  # else the CLI asks once more for visible output
+        state.empty, state.told = False, state.open and stop is None and not state.calls
         yield Answer(text=text, response=response or None, final=over, **place)
         if over and state.open:
             yield from end("completed", place, state)
@@ -57,7 +64,7 @@ def _block(
     elif block.type in {"thinking", "redacted_thinking"}:
         yield Thinking(text=block.thinking or "", response=response or None, **place)
     elif block.type in {"tool_use", "server_tool_use", "mcp_tool_use"}:
-        state.empty = False
+        state.empty, state.told = False, False
         yield from started(block, place, state)
     elif block.type.endswith("_tool_result"):
         yield from served(block, place)
@@ -78,10 +85,18 @@ def _synthetic(record: Record, message: Message, place: Place, state: State) -> 
             yield from begin(record, place, state)
         code = record.error if isinstance(record.error, str) else None
         yield ErrorEvent(text=text, code=code, status=record.api_error_status, **place)
-        reason = {"max_output_tokens": "max_tokens"}.get(code or "", "failed")
-        yield from end("refused" if message.stop_reason == "refusal" else reason, place, state)
+        yield from end(_failure(code or "", message.stop_reason, state), place, state)
     elif text.strip() not in {"", _FILLER}:
         yield Note(code="synthetic_reply", detail=text[:200], **place)
+
+
+def _failure(code: str, stop: str | None, state: State) -> str:
+    """Why the turn failed: `stop_reason` and `error`, or the response before it (1.0.128)."""
+    if stop == "refusal":
+        return "refused"
+    if code == "max_output_tokens":
+        return "max_tokens"
+    return _STOPS.get(state.stop or "", "failed") if code in _VAGUE else "failed"
 
 
 def _usage(

@@ -33,6 +33,12 @@ class State(Struct):
     """Response whose text ended the latest turn: its later blocks continue that answer."""
     empty: bool = False
     """The last response of the open turn had no visible output."""
+    nudged: bool = False
+    """The CLI has asked once more for visible output in the open turn."""
+    told: bool = False
+    """The last word of the open turn is a text without `stop_reason` (to 2.1.7x): its end?"""
+    stop: str | None = None
+    """`stop_reason` of the latest response."""
     calls: dict[str, str] = field(default_factory=dict)
     """Tool calls without a result: id to tool name."""
     asking: list[str] = field(default_factory=list)
@@ -143,10 +149,12 @@ def forked(parent: str, place: Place, state: State) -> Iterator[Meta]:
 
 def begin(record: Record, place: Place, state: State) -> Iterator[Event]:
     """A turn begins."""
+    if state.told:
+        yield from end("completed", place, state)
     yield from withdraw(place, state)
     state.open, state.turn = True, record.prompt_id or state.asked
     state.answered, state.empty, state.unasked_at = None, False, None
-    state.silent = True
+    state.silent, state.told, state.nudged = True, False, False
     yield TurnStart(turn=state.turn, **place)
 
 
@@ -155,7 +163,7 @@ def end(reason: str, place: Place, state: State) -> Iterator[Event]:
     if not state.open:
         return
     yield from withdraw(place, state)
-    state.open, state.empty = False, False
+    state.open, state.empty, state.told = False, False, False
     yield TurnEnd(reason=reason, turn=state.turn, **place)
     state.turn = None
 

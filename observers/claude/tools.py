@@ -61,6 +61,7 @@ def finished(block: Block, record: Record, place: Place, state: State) -> Iterat
     failed = block.is_error is True or text.startswith("<tool_use_error>")
     code = _EXIT.match(text) if failed else None
     state.calls.pop(call, None)
+    state.told = False
     if call in state.asking:
         state.asking.remove(call)
         yield WaitEnd(call=call, **place)

@@ -52,7 +52,8 @@ def user(record: Record, place: Place, state: State) -> Iterator[Event]:
     if results or record.is_compact_summary or record.is_visible_in_transcript_only:
         return
     if record.is_meta:
-        state.empty = state.empty or any(text.startswith(_NUDGE) for text in texts)
+        if any(text.startswith(_NUDGE) for text in texts):
+            state.empty = state.nudged = True
         return
     if record.origin is not None and record.origin.kind not in {None, "human"}:
         return
