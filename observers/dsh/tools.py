@@ -59,12 +59,6 @@ def _arguments(text: str) -> dict[str, Any]:
     return {key: bounded(one) if isinstance(one, str) else one for key, one in value.items()}
 
 
-def _plan_mode(data: r.Plan, state: State, out: list[Event]) -> None:
-    """Outside plan mode `exit_plan_mode` is refused at once."""
-    del out
-    state.planning = data.active
-
-
 def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
     message = data.message
     call, bad, blocks = message.tool_call_id, message.is_error, message.content
@@ -153,7 +147,6 @@ FOLDS: Final[dict[str, Fold[Any]]] = {
     "approval/asked": Fold(r.Approval, _approval_asked),
     "approval/decided": Fold(r.Approval, _approval_decided),
     "job/settled": Fold(r.Ran, _settled),
-    "plan/mode": Fold(r.Plan, _plan_mode),
     "subagent/catalog": Fold(r.Catalog, _child),
     "tool/call": Fold(r.Called, _tool_call),
     "tool/result": Fold(r.Said, _tool_result),

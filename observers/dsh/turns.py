@@ -26,13 +26,14 @@ _REASONS: Final = {
     "max-tokens": "max_tokens",
 }  # fmt: skip
 _SETTINGS: Final = frozenset(
-    [
+    {
         "model/selection",
+        "plan/mode",
         "request/context",
         "request/header",
         "session/title",
         "working-directory/change",
-    ]
+    }
 )
 _RANKS: Final = {"fallback": 1, "provider": 2, "user": 3}
 
@@ -136,6 +137,12 @@ def _request(data: r.Asked, state: State, out: list[Event]) -> None:
         prompted(text_of(r.Message(content=parts(data.header.system))), state, out)
 
 
+def _plan_mode(data: r.Plan, state: State, out: list[Event]) -> None:
+    """Outside plan mode `exit_plan_mode` is refused at once."""
+    del out
+    state.planning = data.active
+
+
 def _context(data: r.Place, state: State, out: list[Event]) -> None:
     """`request/context`, `model/selection`, `working-directory/change`."""
     meta(
@@ -154,6 +161,7 @@ FOLDS: Final[dict[str, Fold[Any]]] = {
     "compaction/summary": Fold(r.Compaction, _compact_summary),
     "llm/retry": Fold(r.Again, _retry),
     "model/selection": Fold(r.Place, _context),
+    "plan/mode": Fold(r.Plan, _plan_mode),
     "request/context": Fold(r.Place, _context),
     "request/header": Fold(r.Asked, _request),
     "session/end-seed": Fold(r.Place, _end_seed),
