@@ -60,10 +60,14 @@ def completed(message: Message, offset: int, memory: State, out: list[Event]) ->
         said = parts(records.loose(item.content, out))
         prompt(memory, said, text(message.turn_id), offset, out)
     elif kind == "AgentMessage":
-        said = parts(records.loose(item.content, out))
-        if said:
+        if said := parts(records.loose(item.content, out)):
             final = item.phase == "final_answer"
             state.answer(memory, said, out, final=final, repeats=True)
+    elif kind == "Plan":
+        plan = text(item.text)
+        if plan is not None:
+            state.answer(memory, plan, out, final=False, repeats=True)
+            memory.plan = None if memory.child else number
     elif kind == "Reasoning":
         lines = item.summary_text if isinstance(item.summary_text, list) else []
         thinking(memory, "\n\n".join(line for line in lines if isinstance(line, str)), out)

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from hub.events import Answer, Compact, ErrorEvent, Event, Note, Retry, Rewind, Title, TurnEnd
+from hub.events import Answer, Compact, ErrorEvent, Event, Note, Retry, Rewind, Title, TurnEnd, Wait
 from observers.codex import items, records, state, thread, usage
 from observers.codex.records import Line, Message, mapping, text, whole
 from observers.codex.state import State
@@ -142,7 +142,8 @@ def _started(message: Message, offset: int, memory: State, out: list[Event]) -> 
 def _complete(message: Message, _offset: int, memory: State, out: list[Event]) -> str | None:
     """`task_complete`: `error` since 0.155; before, a turn that said and did nothing has failed.
 
-    `last_agent_message` null alone is no failure: `/compact`, `!cmd`, a review's parent.
+    `last_agent_message` null alone is no failure: `/compact`, `!cmd`, a review's parent. After a
+    turn that proposed a plan the interactive client asks whether to go on; "no" leaves no trace.
     """
     memory.turn_records = True
     turn = text(message.turn_id)
@@ -159,6 +160,8 @@ def _complete(message: Message, _offset: int, memory: State, out: list[Event]) -
         out.append(ErrorEvent(text="the turn ended without an answer"))
     failed = bool(error) or memory.failed or silent
     state.finish(memory, turn, "failed" if failed else "completed", out)
+    if memory.plan is not None and memory.turn is None and memory.told.get("surface") == "tui":
+        out.append(Wait(for_="plan", call=memory.plan, certain=False))
     return turn
 
 

@@ -104,6 +104,7 @@ class Item(Struct, gc=False):
 
     type: Any = None
     id: Any = None
+    text: Any = None
     role: Any = None
     name: Any = None
     call_id: Any = None
@@ -175,7 +176,7 @@ IGNORED_EVENTS: Final = frozenset({
 
 IGNORED_ITEMS: Final = frozenset({
     "ContextCompaction", "EnteredReviewMode", "ExitedReviewMode", "HookPrompt", "Sleep",
-    "ImageView", "ImageGeneration", "Plan",
+    "ImageView", "ImageGeneration",
 })  # fmt: skip
 """Known `item_completed` kinds that say nothing here (0.149+)."""
 

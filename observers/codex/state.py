@@ -60,6 +60,8 @@ class State(Struct):
     worked: bool = False
     """Something was said or called in this turn."""
     failed: bool = False
+    plan: str | None = None
+    """Id of the plan that this turn proposed (plan mode, 0.171)."""
     said: list[str] = field(default_factory=list)
     """Fingerprints of this turn's answers."""
     fresh: list[str] = field(default_factory=list)
@@ -99,6 +101,9 @@ def tell(state: State, out: list[Event], **facts: Any) -> None:
 
 def begin(state: State, turn: str | None, offset: int, out: list[Event]) -> None:
     """A turn begins; calls of an earlier one that never ended are dropped, background ones stay."""
+    if state.plan is not None and state.turn is None and state.told.get("surface") == "tui":
+        out.append(WaitEnd(call=state.plan))
+    state.plan = None
     state.turns += 1
     state.turn = turn or str(state.turns)
     state.prompted = state.worked = state.failed = False
@@ -182,6 +187,7 @@ def reset(state: State) -> None:
     state.turn = None
     state.turns = 0
     state.prompted = state.worked = state.failed = False
+    state.plan = None
     for kept in (state.finished, state.starts, state.said, state.fresh):
         kept.clear()
     state.open.clear()
