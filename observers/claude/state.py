@@ -96,7 +96,7 @@ def moment(timestamp: str | None) -> str | None:
     """The record's time as the hub writes times; null where it is none."""
     if timestamp is None:
         return None
-    if len(timestamp) == 24 and timestamp[19] == "." and timestamp[23] == "Z":
+    if len(timestamp) == 24 and timestamp[10] == "T" and timestamp[19::4] == ".Z":
         return timestamp if _is_time(timestamp) else None
     try:
         time = datetime.fromisoformat(timestamp)

@@ -97,7 +97,7 @@ def steered(text: str, record: Record, place: Place, state: State) -> Iterator[E
     """A prompt that was typed while the agent worked (`attachment/queued_command`)."""
     if not state.open:
         yield from begin(record, place, state)
-    yield Prompt(text=text, source="queued", **place)
+    yield Prompt(text=text, source="task" if state.child else "queued", **place)
 
 
 def _rewound(record: Record, place: Place, state: State) -> Iterator[Event]:
