@@ -101,7 +101,8 @@ def _literal(value: str, place: str) -> str:
 def process(exe: str, argv: Sequence[str]) -> bool:
     """The runtime binary (0.2.1: Python's `dsh` becomes it by exec), or node with dsh's script."""
     rest = list(argv[1:])
-    if not exe.rpartition("/")[2].startswith(_RUNTIME):
+    program = exe.rpartition("/")[2]
+    if not program.startswith(_RUNTIME) or program.endswith("-rg"):  # its ripgrep
         names = [one.rpartition("/")[2] for one in [exe, *argv[:2]]]
         if not (names[0].startswith("node") and len(names) > 2 and names[2] in _SCRIPTS):
             return False
