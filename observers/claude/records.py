@@ -133,7 +133,6 @@ class Record(Struct, rename="camel"):
     parent_uuid: str | UnsetType | None = UNSET
     """Null at the root of the conversation."""
     timestamp: str | None = None
-    session_id: str | None = None
     cwd: str | None = None
     version: str | None = None
     git_branch: str | None = None

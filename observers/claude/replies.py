@@ -50,13 +50,15 @@ def _block(
     block: Block, response: str, stop: str | None, place: Place, state: State
 ) -> Iterator[Event]:
     if block.type == "text":
-        text, over = block.text or "", stop in _ENDS and not state.calls
+        text = block.text or ""
+        calling = response in state.calls.values()  # a call of before a crash stays open for ever
+        over = stop in _ENDS and not calling
         if not text.strip() or text == _NOTHING:
             state.empty = state.empty or over
             if over and (state.nudged or text == _NOTHING):
                 yield from end("empty_answer", place, state)
             return  # else the CLI asks once more for visible output
-        state.empty, state.told = False, state.open and stop is None and not state.calls
+        state.empty, state.told = False, state.open and stop is None and not calling
         yield Answer(text=text, response=response or None, final=over, **place)
         if over and state.open:
             yield from end("completed", place, state)
@@ -65,7 +67,7 @@ def _block(
         yield Thinking(text=block.thinking or "", response=response or None, **place)
     elif block.type in {"tool_use", "server_tool_use", "mcp_tool_use"}:
         state.empty, state.told = False, False
-        yield from started(block, place, state)
+        yield from started(block, response, place, state)
     elif block.type.endswith("_tool_result"):
         yield from served(block, place)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from hub.events import Event, Meta, Surface, TurnEnd, TurnStart, WaitEnd
 from hub.model import Usage
@@ -40,7 +40,7 @@ class State(Struct):
     stop: str | None = None
     """`stop_reason` of the latest response."""
     calls: dict[str, str] = field(default_factory=dict)
-    """Tool calls without a result: id to tool name."""
+    """Tool calls without a result, and the response that made each."""
     asking: list[str] = field(default_factory=list)
     """Those of them that wait for a person."""
     counts: dict[str, Usage] = field(default_factory=dict)
@@ -185,8 +185,3 @@ def counted(response: str, counts: Usage, state: State) -> bool:
     while len(state.counts) > RECENT:
         del state.counts[next(iter(state.counts))]
     return True
-
-
-def unset_if_none(value: Any) -> Any:
-    """UNSET for None."""
-    return UNSET if value is None else value

@@ -27,7 +27,7 @@ _PATHS: Final = ("file_path", "path", "notebook_path")
 _EXIT: Final = re.compile(r"\s*(?:Error: )?Exit code (\d+)")
 
 
-def started(block: Block, place: Place, state: State) -> Iterator[Event]:
+def started(block: Block, response: str, place: Place, state: State) -> Iterator[Event]:
     """A `tool_use` or `server_tool_use` block: the model asked for a call."""
     call, name = block.id or "", block.name or ""
     args = block.input or {}
@@ -42,7 +42,7 @@ def started(block: Block, place: Place, state: State) -> Iterator[Event]:
     )
     if block.type == "server_tool_use" or not call:
         return  # its result stands in the same response
-    state.calls[call] = name
+    state.calls[call] = response
     if name in _ASKS and call not in state.asking:
         state.asking.append(call)
         yield Wait(for_=_ASKS[name], call=call, **place)
