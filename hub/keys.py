@@ -1,10 +1,13 @@
 """Agents and native ids in; session keys out, and back: `claude:<id>`, odd characters as %XX."""
 
+import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 from hub.errors import AmbiguousKey, NotFoundError
 
+WORD = re.compile(r"(?:[a-z]+-)?")
+"""What an id may begin with that tells nothing (dsh's `session-`): it may be left out."""
 SHORTEST = 4
 """Characters of a prefix that may stand for a key."""
 
@@ -47,6 +50,17 @@ def _begins(key: str, wanted: str) -> bool:
     native = key.partition(":")[2]
     if key.startswith(wanted) or native.startswith(wanted):
         return True
+    if bare(native).startswith(wanted.rpartition(":")[2]) and _same_agent(key, wanted):
+        return True
     above, slash, own = wanted.rpartition("/")
     parent, _, child = native.rpartition("/")
     return bool(slash) and child.startswith(own) and parent.startswith(above.rpartition(":")[2])
+
+
+def bare(native: str) -> str:
+    """The id without the word it begins with."""
+    return WORD.sub("", native, count=1)
+
+
+def _same_agent(key: str, wanted: str) -> bool:
+    return ":" not in wanted or key.startswith(f"{wanted.partition(':')[0]}:")

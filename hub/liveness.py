@@ -120,12 +120,17 @@ class Linux:
         return held
 
     def domains(self) -> frozenset[str] | None:
-        """`linux:<boot id without dashes>:<pid namespace>`, as Claude Code 2.1.332 writes it."""
-        boot = _read("/proc/sys/kernel/random/boot_id").decode(errors="replace").strip()
+        """`linux:<machine id>:<pid namespace>`, as Claude Code 2.1.332 writes it (measured)."""
         space = _link("/proc/self/ns/pid")
-        if not boot or not space:
-            return frozenset()
-        return frozenset({f"linux:{boot.replace('-', '')}:{space}", f"linux:{boot}:{space}"})
+        names = {
+            _read(path).decode(errors="replace").strip().replace("-", "")
+            for path in (
+                "/etc/machine-id",
+                "/var/lib/dbus/machine-id",
+                "/proc/sys/kernel/random/boot_id",
+            )
+        }
+        return frozenset(f"linux:{name}:{space}" for name in names if name)
 
 
 class Elsewhere:

@@ -3,11 +3,11 @@
 No library draws it: the list is what people call most often, and must cost next to nothing.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hub.keys import bare
 from hub.model import Session
 from hub.state import seconds
 from hub.text import fit, line, pad, width
@@ -17,8 +17,6 @@ _COLOURS = {
     "interrupted": "35", "unreadable": "31",
 }  # fmt: skip
 _GAP = 2
-_WORD = re.compile(r"[a-z]+-|")
-"""What an id may begin with that tells nothing: dsh's `session-`."""
 
 
 @dataclass(frozen=True)
@@ -197,12 +195,11 @@ def shortest(keys: Mapping[str, object]) -> dict[str, str]:
 
     A sub-agent's id begins with its parent's: it is told by its own last part.
     """
-    ids = sorted((key.partition(":")[2], key) for key in keys)
+    ids = sorted((bare(key.partition(":")[2]), key) for key in keys)
     out: dict[str, str] = {}
     for spot, (name, key) in enumerate(ids):
         parent, slash, own = name.rpartition("/")
-        word_ = _WORD.match(own)
-        need = 8 + (word_.end() if word_ else 0)
+        need = 8
         for other, _ in (*ids[max(0, spot - 1) : spot], *ids[spot + 1 : spot + 2]):
             above, _, theirs = other.rpartition("/")
             if above == parent:

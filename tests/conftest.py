@@ -1,7 +1,6 @@
 """What every test gets: clean environments, the cases, and a header that says what is tested."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,9 +22,7 @@ def case_id(case: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _scratch(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def _scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the HOME or the agents of this machine."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
@@ -33,4 +30,3 @@ def _scratch(
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGENTHUB_HOME", str(home / "agenthub"))
-    yield

@@ -1,4 +1,4 @@
-"""Registry x fixtures: golden events, golden sessions, truth, cuts, junk, growth. Names no agent."""
+"""Registry x fixtures: golden events and sessions, truth, cuts, junk, growth; names no agent."""
 
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def test_growing_equals_whole(case: Path, tmp_path: Path) -> None:
                 whole = part == 3 or path.suffix == ".json"
                 piece = data if whole else data[: len(data) * part // 3]
                 with target.open("r+b") as stream:
-                    stream.seek(target.stat().st_size if not path.suffix == ".json" else 0)
+                    stream.seek(target.stat().st_size if path.suffix != ".json" else 0)
                     stream.write(piece[stream.tell() :])
         found = catalogue(testing.engine(home, store), host="test")
     once = catalogue(testing.engine(home), host="test")
