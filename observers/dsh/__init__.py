@@ -1,8 +1,8 @@
 """DeepSeek Harness (dsh): one session log in, events out.
 
-`$DSH_HOME/sessions/--<project>--/<escaped id>/session.v4.jsonl.zstd`, read from 0.2.1rc2 (format
-v4); v0 (0.1.0 to 0.1.2) and v3 (0.1.5) by the codecs in 0.2.1. Newer formats are folded as far as
-they are understood, with a note. No record of 0.2.1rc2 names the version of dsh.
+`$DSH_HOME/sessions/--<project>--/<escaped id>/session.v4.jsonl.zstd`, seen from 0.2.1rc2 (format
+v4), 0.1.5rc1 (v3) and 0.1.2rc1 (v0); v1 and v2 by the codecs in 0.2.1rc2. Newer formats are folded
+as far as they are understood, with a note. No record names the version of dsh.
 """
 
 import re
@@ -32,7 +32,7 @@ IGNORED: Final = frozenset({
     "compaction/prune", "deliverables/presented", "developer/message",
     "feedback/message-delete", "feedback/message-put", "feedback/record", "goal/change",
     "hook/invoked", "hook/result", "image/offload", "job/registered", "llm/retry-started",
-    "permission/preset",  "sandbox/mode", "schedule/change",
+    "permission/preset", "sandbox/mode", "schedule/change",
     "session-log-deepseek/delivery-accepted", "session/title-llm-request", "step/end",
     "step/start", "subagent/descriptor", "subagent/model-selection-policy", "team/member",
     "team/message/delivered", "team/message/queued", "team/task", "todo/write",

@@ -46,6 +46,7 @@ class State(Struct):
     title: list[Any] | None = None
     """The inherited title: text, rank, source."""
     planning: bool = False
+    """In plan mode."""
     calls: dict[str, list[str]] = field(default_factory=dict)
     """Open calls: name and description."""
     codes: dict[str, int] = field(default_factory=dict)
