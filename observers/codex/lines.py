@@ -24,7 +24,7 @@ def line(record: Line, raw: bytes, offset: int, memory: State, out: list[Event])
     """
     kind = record.type
     payload = record.payload
-    if payload == records.NOTHING:
+    if payload is records.NOTHING:
         return _bare(record, raw, offset, memory, out)
     memory.paginated = type(record.ordinal) is int
     own = (memory.floor < 0 and not memory.copying) or _own(record, payload, memory)

@@ -71,7 +71,27 @@ class Ledger(Struct, gc=False):
 
     response_id: Any = None
     turn_id: Any = None
-    usage: Any = None
+    usage: Raw = NOTHING
+
+
+class Tokens(Struct, gc=False):
+    """One set of counts: of a response, or so far."""
+
+    input_tokens: Any = None
+    cached_input_tokens: Any = None
+    cache_write_input_tokens: Any = None
+    """0.149+."""
+    output_tokens: Any = None
+    reasoning_output_tokens: Any = None
+    total_tokens: Any = None
+
+
+class Info(Struct, gc=False):
+    """What a `token_count` says (0.34+; null up to 0.128 where a turn begins)."""
+
+    total_token_usage: Raw = NOTHING
+    last_token_usage: Raw = NOTHING
+    model_context_window: Any = None
 
 
 class Message(Struct, gc=False):
@@ -91,8 +111,8 @@ class Message(Struct, gc=False):
     """`task_complete` of 0.155+."""
     codex_error_info: Any = None
     reason: Any = None
-    info: Any = None
-    rate_limits: Any = None
+    info: Raw = NOTHING
+    rate_limits: Raw = NOTHING
     model_context_window: Any = None
     num_turns: Any = None
     thread_name: Any = None
@@ -149,6 +169,8 @@ line: Final = Reader(Line, (b'{"timestamp":"',))
 session_meta: Final = Reader(SessionMeta)
 turn_context: Final = Reader(TurnContext)
 ledger: Final = Reader(Ledger)
+tokens: Final = Reader(Tokens)
+info: Final = Reader(Info)
 message: Final = Reader(Message)
 item: Final = Reader(Item)
 

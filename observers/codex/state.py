@@ -77,6 +77,8 @@ class State(Struct):
     told: dict[str, Any] = field(default_factory=dict)
     """Descriptive fields as they were last said."""
     limits: dict[str, Any] = field(default_factory=dict)
+    limits_text: bytes = b""
+    """`rate_limits` as they were last written."""
 
     ledger: bool = False
     """The file has `token_usage_record` (0.155+): `token_count` adds nothing."""

@@ -6,25 +6,35 @@ From 0.155 on `token_usage_record` has one API response each; `token_count` repe
 used for the window and the limits only. Before, usage is the growth of `total_token_usage`.
 """
 
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Raw
 
 from hub.events import Event, UsageEvent
 from hub.model import Usage
-from observers.codex.records import Ledger, Message, mapping, text, whole
+from observers.codex import records
+from observers.codex.records import Ledger, Message, Tokens, loose, mapping, text, whole
 from observers.codex.state import State, tell
 
-FIELDS: Final = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
-)
+_EMPTY: Final = (b"", b"null")
 
 
-def _counts(value: Any) -> list[int | None]:
-    got = mapping(value)
-    return [whole(got.get(name)) for name in FIELDS]
+def _tokens(data: Raw, out: list[Event]) -> Tokens | None:
+    """The counts; None where there are none."""
+    if bytes(data) in _EMPTY:
+        return None
+    return records.read(records.tokens, data, "token counts", out)
+
+
+def _counts(said: Tokens) -> list[int | None]:
+    """Input, cached, cache write, output, reasoning."""
+    return [
+        whole(said.input_tokens),
+        whole(said.cached_input_tokens),
+        whole(said.cache_write_input_tokens),
+        whole(said.output_tokens),
+        whole(said.reasoning_output_tokens),
+    ]
 
 
 def usage_of(counts: list[int | None]) -> Usage:
@@ -38,15 +48,18 @@ def usage_of(counts: list[int | None]) -> Usage:
 def recorded(record: Ledger, state: State, out: list[Event]) -> None:
     """A `token_usage_record`."""
     response = text(record.response_id)
-    counts = _counts(record.usage)
     state.ledger = True
     state.fresh.clear()
-    if response is None:
-        response = _local(state, text(record.turn_id))
+    said = _tokens(record.usage, out)
+    if said is None:
+        return
+    state.context = whole(said.total_tokens) or state.context
+    counts = _counts(said)
     if any(count is not None for count in counts):
-        event = UsageEvent(response=response, model=state.model, counts=usage_of(counts))
-        event.record = text(record.response_id)
-        out.append(event)
+        local = _local(state, text(record.turn_id)) if response is None else response
+        out.append(
+            UsageEvent(response=local, model=state.model, counts=usage_of(counts), record=response)
+        )
 
 
 def _local(state: State, turn: str | None = None) -> str:
@@ -61,44 +74,52 @@ def token_count(message: Message, state: State, out: list[Event], *, own: bool) 
     A synthetic one (input = output = 0, total not) is an estimate after a compaction or says that
     the window is full: it counts nothing, but later totals go on from it.
     """
-    info = mapping(message.info)
-    last, total = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
+    info = None
+    if bytes(message.info) not in _EMPTY:
+        info = records.read(records.info, message.info, "event_msg/token_count", out)
     if own:
-        tell(state, out, window=whole(info.get("model_context_window")))
-        _limits(mapping(message.rate_limits), state, out)
-    state.context = whole(last.get("total_tokens")) or state.context
-    if not total or state.ledger:
+        if info is not None:
+            tell(state, out, window=whole(info.model_context_window))
+        _limits(bytes(message.rate_limits), state, out)
+    if info is not None and not state.ledger:
+        _growth(info, state, out, own=own)
+
+
+def _growth(info: records.Info, state: State, out: list[Event], *, own: bool) -> None:
+    total, last = _tokens(info.total_token_usage, out), _tokens(info.last_token_usage, out)
+    if total is None:
         return
     now = [count or 0 for count in _counts(total)]
     before, state.total = state.total, now
-    if not own or not (last.get("input_tokens") or last.get("output_tokens")):
-        return
-    if before == now:
+    if last is None:
+        last = total
+    state.context = whole(last.total_tokens) or state.context
+    if not own or before == now or not (last.input_tokens or last.output_tokens):
         return
     grown: list[int | None] = [one - two for one, two in zip(now, before or [0] * 5, strict=True)]
     if (state.forked and not before) or any(count is None or count < 0 for count in grown):
         grown = [count or 0 for count in _counts(last)]
-    if "cache_write_input_tokens" not in total:
+    if total.cache_write_input_tokens is None:
         grown[2] = None
     state.fresh.clear()
     out.append(UsageEvent(response=_local(state), model=state.model, counts=usage_of(grown)))
 
 
-def _limits(limits: dict[str, Any], state: State, out: list[Event]) -> None:
+def _limits(data: bytes, state: State, out: list[Event]) -> None:
     """`rate_limits`: `primary` and `secondary`; other families by their `limit_id` before it."""
+    if data in _EMPTY or data == state.limits_text:
+        return
+    state.limits_text = data
+    limits = mapping(loose(data, out))
     family = text(limits.get("limit_id"))
     prefix = "" if family in (None, "codex") else f"{family}/"
-    changed = False
     for name in ("primary", "secondary"):
         limit = mapping(limits.get(name))
-        if not limit:
-            continue
-        said = {"used": limit.get("used_percent")}
-        for fact in ("resets_at", "resets_in_seconds", "window_minutes"):
-            if limit.get(fact) is not None:
-                said[fact] = limit[fact]
-        if state.limits.get(prefix + name) != said:
+        if limit:
+            said = {"used": limit.get("used_percent")}
+            for fact in ("resets_at", "resets_in_seconds", "window_minutes"):
+                if limit.get(fact) is not None:
+                    said[fact] = limit[fact]
             state.limits[prefix + name] = said
-            changed = True
-    if changed:
+    if state.limits:
         tell(state, out, limits=dict(state.limits))
