@@ -18,14 +18,14 @@ SALVAGE = (b'{"parentUuid":', b'{"type":')
 """How a record begins: 2.1.197 glues its next record onto a torn line."""
 
 
-class ImageSource(Struct):
+class ImageSource(Struct, gc=False):
     """Where the bytes of an image or document stand: base64 in the block itself."""
 
     media_type: str | None = None
     data: Raw = field(default_factory=Raw)
 
 
-class Block(Struct):
+class Block(Struct, gc=False):
     """One block of `message.content`, of every kind; also of a tool result's content."""
 
     type: str = ""
@@ -42,27 +42,27 @@ class Block(Struct):
     error_code: str | None = None
 
 
-class CacheCreation(Struct):
+class CacheCreation(Struct, gc=False):
     """Cache writes by lifetime (2.0.76 and newer)."""
 
     ephemeral_5m_input_tokens: int | None = None
     ephemeral_1h_input_tokens: int | None = None
 
 
-class OutputDetails(Struct):
+class OutputDetails(Struct, gc=False):
     """Parts of `output_tokens` (2.1.332)."""
 
     thinking_tokens: int | None = None
 
 
-class ServerTools(Struct):
+class ServerTools(Struct, gc=False):
     """Searches and fetches that cost extra."""
 
     web_search_requests: int | None = None
     web_fetch_requests: int | None = None
 
 
-class Tokens(Struct):
+class Tokens(Struct, gc=False):
     """`message.usage`, repeated whole on every block record of a response."""
 
     input_tokens: int | None = None
@@ -77,7 +77,7 @@ class Tokens(Struct):
     inference_geo: str | None = None
 
 
-class Message(Struct):
+class Message(Struct, gc=False):
     """`message` of a user or assistant record."""
 
     id: str | None = None
@@ -87,13 +87,13 @@ class Message(Struct):
     usage: Tokens | None = None
 
 
-class Origin(Struct):
+class Origin(Struct, gc=False):
     """Who caused a user record (2.1.19x and newer): human, task-notification, ..."""
 
     kind: str | None = None
 
 
-class Attachment(Struct, rename="camel"):
+class Attachment(Struct, rename="camel", gc=False):
     """`attachment` (2.1.100 and newer); the prompt of a `queued_command` is text or blocks."""
 
     type: str = ""
@@ -104,7 +104,7 @@ class Attachment(Struct, rename="camel"):
     is_meta: bool | None = None
 
 
-class ResultInfo(Struct, rename="camel"):
+class ResultInfo(Struct, rename="camel", gc=False):
     """`toolUseResult` where it is an object."""
 
     agent_id: str | None = None
@@ -112,19 +112,19 @@ class ResultInfo(Struct, rename="camel"):
     persisted_output_size: int | None = None
 
 
-class ForkedFrom(Struct, rename="camel"):
+class ForkedFrom(Struct, rename="camel", gc=False):
     """On every record that `/branch` copied (2.1.197 and newer)."""
 
     session_id: str | None = None
 
 
-class Compaction(Struct, rename="camel"):
+class Compaction(Struct, rename="camel", gc=False):
     """`compactMetadata` of a `compact_boundary`."""
 
     pre_tokens: int | None = None
 
 
-class Record(Struct, rename="camel"):
+class Record(Struct, rename="camel", gc=False):
     """One line, of every `type`."""
 
     type: str = ""
