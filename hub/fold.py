@@ -81,6 +81,8 @@ class Fold(Struct):
     failed_turns: int = 0
     open_turn: Spot | None = None
     open_turn_at: str | None = None
+    turn: str | None = None
+    """The agent's id of the last turn that began."""
     last_at: str | None = None
     """Time of the last event with one: since when the session does what it does."""
     last_end: str | None = None
@@ -185,9 +187,13 @@ class Fold(Struct):
             self.first_prompt = self.last_prompt
 
     def _turn_start(self, event: TurnStart) -> None:
-        if self.open_turn is not None:
+        again = event.turn is not None and event.turn == self.turn
+        if self.open_turn is not None and not again:
             self.lost_turns += 1
-        self.turns += 1
+        if not again:
+            # an agent without turn records may only see later that its turn went on
+            self.turns += 1
+        self.turn = event.turn
         self.open_turn = Spot("the turn began", event.path, event.offset)
         self.open_turn_at = event.at
         self.calls.clear()

@@ -124,11 +124,18 @@ def _living(out: Verdict, fold: Fold, alive: Sequence[Trace]) -> None:
             out.alternatives.append(Alternative("idle", "completed", text))
     elif wait is not None:
         out.state, out.waiting_for = "waiting", wait.what
+        if fold.open_turn is None:
+            # a question may outlive its turn (dsh's timed ones)
+            out.outcome = settled(fold)
         if not wait.certain:
             out.certain = False
             text = "the records cannot tell a question from a tool that runs"
             out.evidence.append(Evidence("inferred", text))
-            out.alternatives.append(Alternative("working", None, "the call was approved and runs"))
+            if fold.open_turn is None:
+                out.alternatives.append(Alternative("idle", out.outcome, "it was answered"))
+            else:
+                text = "the call was approved and runs"
+                out.alternatives.append(Alternative("working", None, text))
     elif fold.open_turn is not None:
         out.state = "working"
     else:

@@ -14,7 +14,7 @@ import msgspec
 
 from hub import framing, transcript
 from hub.adapter import Found, Observer
-from hub.events import Answer, Event, Prompt, encode
+from hub.events import Answer, Event, Prompt, ToolStart, encode
 from hub.keys import key_of
 from hub.listing import Catalogue, catalogue
 from hub.liveness import Fixed, Process
@@ -160,6 +160,12 @@ def _fact(found: Catalogue, session: Session, name: str) -> Any:
             return [one.text for one in stream if isinstance(one, Answer)]
         case "prompts":
             return [one.text for one in stream if isinstance(one, Prompt) and one.source != "task"]
+        case "tools":
+            return [
+                {"id": one.call, "name": one.name, "args": one.args}
+                for one in stream
+                if isinstance(one, ToolStart)
+            ]
         case "models":
             names = {one.model for one in found.ledger.own(session.key).values() if one.model}
             return sorted(names)
