@@ -18,24 +18,32 @@ class Ledger:
     """Session -> response -> figures"""
     owner: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Sessions that share responses -> the owner of those."""
-    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Response -> the sessions it stands in, where more than one."""
+    shared: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """(agent, response) -> the sessions it stands in, where more than one."""
 
     def own(self, session: str) -> dict[str, Response]:
         """The responses that count for this session."""
+        agent = agent_of(session)
         return {
             name: one
             for name, one in self.responses.get(session, {}).items()
-            if name not in self.shared or self.owner[self.shared[name]] == session
+            if (agent, name) not in self.shared or self.owner[self.shared[agent, name]] == session
         }
 
     def copied(self, session: str) -> dict[str, str]:
         """Response -> the session that owns it instead."""
-        return {
-            name: self.owner[self.shared[name]]
+        agent = agent_of(session)
+        owners = {
+            name: self.owner[self.shared[agent, name]]
             for name in self.responses.get(session, {})
-            if name in self.shared and self.owner[self.shared[name]] != session
+            if (agent, name) in self.shared
         }
+        return {name: owner for name, owner in owners.items() if owner != session}
+
+
+def agent_of(session: str) -> str:
+    """The agent in a key: ids of responses are its own, another agent may use the same ones."""
+    return session.partition(":")[0]
 
 
 def resolve(responses: dict[str, dict[str, Response]], parents: Mapping[str, str | None]) -> Ledger:
@@ -46,16 +54,16 @@ def resolve(responses: dict[str, dict[str, Response]], parents: Mapping[str, str
         parents: session key -> key of its stated parent.
     """
     ledger = Ledger(responses)
-    places: dict[str, list[str]] = {}
+    places: dict[tuple[str, str], list[str]] = {}
     for key, ones in responses.items():
-        agent = key.partition(":")[0]
+        agent = agent_of(key)
         for name in ones:
             if ":" not in name:
-                places.setdefault(f"{agent}\0{name}", []).append(key)
-    for name, keys in places.items():
+                places.setdefault((agent, name), []).append(key)
+    for place, keys in places.items():
         if len(keys) > 1:
             group = tuple(sorted(keys))
-            ledger.shared[name.partition("\0")[2]] = group
+            ledger.shared[place] = group
             ledger.owner.setdefault(group, "")
     for group in ledger.owner:
         ledger.owner[group] = _owner(group, ledger, parents)
@@ -63,15 +71,15 @@ def resolve(responses: dict[str, dict[str, Response]], parents: Mapping[str, str
 
 
 def _owner(group: tuple[str, ...], ledger: Ledger, parents: Mapping[str, str | None]) -> str:
-    stated = [key for key in group if not _ancestors(key, parents) & set(group)]
+    # parents that are each other's children state nothing
+    members = set(group)
+    stated = [key for key in group if not _ancestors(key, parents) & members] or list(group)
     if len(stated) == 1:
         return stated[0]
     sets = {key: set(ledger.responses[key]) for key in stated}
-    inner = [
-        key for key in stated if all(sets[key] < sets[other] for other in stated if other != key)
-    ]
-    if len(inner) == 1:
-        return inner[0]
+    inner = min(stated, key=lambda key: (len(sets[key]), key))
+    if all(sets[inner] < sets[other] for other in stated if other != inner):
+        return inner
     return min(stated, key=lambda key: (_first_own(key, ledger), key))
 
 
@@ -81,12 +89,14 @@ def _ancestors(key: str, parents: Mapping[str, str | None]) -> set[str]:
     while parent is not None and parent not in seen:
         seen.add(parent)
         parent = parents.get(parent)
-    return seen
+    return seen - {key}
 
 
 def _first_own(key: str, ledger: Ledger) -> str:
     """Time of the first response that no other session has; a session without one comes last."""
     times = [
-        one.at or "" for name, one in ledger.responses[key].items() if name not in ledger.shared
+        one.at or ""
+        for name, one in ledger.responses[key].items()
+        if (agent_of(key), name) not in ledger.shared
     ]
     return min(times, default="\uffff")

@@ -314,7 +314,9 @@ def _size() -> tuple[int, int]:
 def _print_json(value: Any) -> None:
     import msgspec  # noqa: PLC0415
 
-    _write_json(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    from hub.text import json_of  # noqa: PLC0415
+
+    _write_json(msgspec.json.format(json_of(value), indent=1) + b"\n")
 
 
 def _write_json(document: bytes) -> None:
@@ -330,7 +332,9 @@ def _write(data: bytes) -> None:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"agenthub: {text}\n")
+    from hub.text import line  # noqa: PLC0415
+
+    sys.stderr.write(f"agenthub: {line(text)}\n")
 
 
 if __name__ == "__main__":

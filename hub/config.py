@@ -1,6 +1,8 @@
 """config.toml in; validated settings out; pydantic is imported only for a file that changed."""
 
+import contextlib
 import hashlib
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hub.cursor import open_regular
 from hub.errors import ConfigError
 
 
@@ -44,18 +47,23 @@ def load(
         ConfigError: the file cannot be read, or says what it may not say.
     """
     try:
-        data = path.read_bytes()
+        with os.fdopen(open_regular(str(path)), "rb") as stream:  # a FIFO would hang every command
+            data = stream.read()
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise ConfigError(str(path), f"cannot be read: {error.strerror}") from error
-    name = f"config:{hashlib.sha256(data).hexdigest()}"
+        raise ConfigError(
+            str(path), f"cannot be read: {(error.strerror or str(error)).lower()}"
+        ) from error
+    shape = f"{Settings.__struct_fields__}{Agent.__struct_fields__}".encode()
+    name = f"config:{hashlib.sha256(shape + data).hexdigest()}"
     body = kept(name)
     if body is not None:
-        return msgspec.msgpack.decode(body, type=Settings)
+        with contextlib.suppress(msgspec.MsgspecError):
+            return msgspec.msgpack.decode(body, type=Settings)
     try:
-        raw = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raw = tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # numbers of 5,000 digits, brackets without end
         raise ConfigError(str(path), f"is no valid TOML: {error}") from error
     settings = _validate(path, raw)
     keep(name, msgspec.msgpack.encode(settings))

@@ -1,7 +1,8 @@
 """One file and the place reached in it; the complete lines since then out, or word that it changed.
 
-A place is device, inode, position, and a hash of the bytes just before the position: a file that
-shrank, was replaced or was filled anew is noticed and read from its start.
+A place is device, inode, position, and a hash of the file's first bytes and of those just before
+the position: a file that shrank, was replaced or was filled anew is noticed and read from its
+start. What is hashed is what was read, not what stands there a moment later.
 """
 
 import hashlib
@@ -15,7 +16,9 @@ from msgspec import Struct
 from hub import framing
 
 MARK: Final = 256
-"""Bytes before the position that are hashed."""
+"""Bytes at the beginning and before the position that are hashed."""
+WINDOW: Final = 1 << 24
+"""Bytes of a compressed file that are held at a time, where its frames allow it."""
 
 
 class Place(Struct):
@@ -28,7 +31,7 @@ class Place(Struct):
     decoded: int = 0
     """Byte of the decoded text: the offset of `carry`'s first byte."""
     mark: bytes = b""
-    """Hash of the MARK bytes before `position`."""
+    """Hash of the file's first MARK bytes and of those before `position`."""
     carry: bytes = b""
     """zstd: decoded text after the last newline of the frames that were read."""
 
@@ -52,13 +55,22 @@ class Reader:
     def __init__(self, path: str, framing_name: str, place: Place) -> None:
         self.path, self.framing, self.place = path, framing_name, place
         self.note: str | None = None
+        self.skipped: dict[str, int] = {}
+        """What was passed over, and how often."""
         self.restarted = False
+        self._head = self._tail = b""
         self._descriptor = open_regular(path)
-        self.stat = os.fstat(self._descriptor)
-        if not self._fits():
+        try:
+            self.stat = os.fstat(self._descriptor)
+            fits = self._fits()
+        except OSError:
+            os.close(self._descriptor)
+            raise
+        if not fits:
             self.restarted = place.position > 0
             place.position = place.decoded = 0
             place.carry = b""
+            self._head = self._tail = b""
         place.device, place.inode = self.stat.st_dev, self.stat.st_ino
 
     def __enter__(self) -> Self:
@@ -72,19 +84,27 @@ class Reader:
         if place.position == 0:
             return True
         same = (place.device, place.inode) == (self.stat.st_dev, self.stat.st_ino)
-        return same and place.position <= self.stat.st_size and self._mark() == place.mark
+        if not same or not 0 < place.position <= self.stat.st_size:
+            return False
+        start = max(0, place.position - MARK)
+        self._head = os.pread(self._descriptor, min(MARK, place.position), 0)
+        self._tail = os.pread(self._descriptor, place.position - start, start)
+        return self._mark() == place.mark
 
     def _mark(self) -> bytes:
-        start = max(0, self.place.position - MARK)
-        data = os.pread(self._descriptor, self.place.position - start, start)
-        return hashlib.blake2b(data, digest_size=16).digest()
+        return hashlib.blake2b(self._head + self._tail, digest_size=16).digest()
+
+    def _advance(self, data: bytes, piece: framing.Lines) -> None:
+        """Moves the place behind what was taken of `data`, which stood at the place."""
+        size = piece.position - self.place.position
+        self._head += data[: min(size, MARK - len(self._head))]
+        self._tail = (self._tail + data[max(0, size - MARK) : size])[-MARK:]
+        self.place.position, self.place.decoded = piece.position, piece.decoded
+        self.place.mark = self._mark()
 
     def pieces(self) -> Iterator[list[tuple[int, bytes]]]:
         """The complete lines, a chunk at a time; the place moves with each piece."""
-        pieces = self._zstd() if self.framing == "zstd" else self._lines()
-        for lines in pieces:
-            self.place.mark = self._mark()
-            yield lines
+        return self._zstd() if self.framing == "zstd" else self._lines()
 
     def _lines(self) -> Iterator[list[tuple[int, bytes]]]:
         rest: list[bytes] = []
@@ -97,22 +117,31 @@ class Reader:
             if b"\n" not in data:
                 rest.append(data)
                 continue
-            piece = framing.split(
-                b"".join([*rest, data]) if rest else data, self.place.position, self.place.decoded
-            )
+            whole = b"".join([*rest, data]) if rest else data
+            piece = framing.split(whole, self.place.position, self.place.decoded)
             rest = [piece.rest] if piece.rest else []
-            self.place.position, self.place.decoded = piece.position, piece.decoded
+            self._advance(whole, piece)
             yield piece.lines
 
     def _zstd(self) -> Iterator[list[tuple[int, bytes]]]:
-        data = read_from(self._descriptor, self.place.position, self.stat.st_size)
-        piece, carry = framing.unpack(
-            data, self.place.position, self.place.decoded, self.place.carry
-        )
-        self.note = piece.note
-        self.place.position, self.place.decoded = piece.position, piece.decoded
-        self.place.carry = carry
-        yield piece.lines
+        size = WINDOW
+        while True:
+            place = self.place
+            data = read_from(self._descriptor, place.position, place.position + size)
+            last = len(data) < size
+            piece, carry = framing.unpack(
+                data, place.position, place.decoded, place.carry, last=last
+            )
+            self.note = piece.note
+            for note, count in piece.skipped.items():
+                self.skipped[note] = self.skipped.get(note, 0) + count
+            moved = piece.position > place.position
+            place.carry = carry
+            self._advance(data, piece)
+            yield piece.lines
+            if last:
+                return
+            size = WINDOW if moved else 2 * size  # one frame longer than the window
 
     def tail(self, size: int, first: int) -> list[tuple[int, bytes]]:
         """The complete lines of the last `size` bytes of a file of lines, from `first` on."""

@@ -15,6 +15,10 @@ T = TypeVar("T")
 
 LIMIT = 30_000
 """Characters that a text of an event keeps."""
+DEPTH = 100
+"""Levels of nesting that are kept of a value which is too deep to be written."""
+_LARGEST = 2**63 - 1
+_MARKER = len(f"\n[... {10**12} characters left out ...]\n")
 
 
 class Decoder(Generic[T]):
@@ -74,7 +78,7 @@ class Decoder(Generic[T]):
     def _typed(self, value: Any) -> T | None:
         try:
             return self._decoder.decode(msgspec.json.encode(value))
-        except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError, OverflowError):
             return None
 
 
@@ -87,10 +91,9 @@ def _lenient(line: bytes) -> tuple[Any, str | None]:
         text = line.decode(errors="replace")
         how = "invalid_utf8"
     try:
-        value = json.loads(text, strict=False)
+        clean, halves = _whole(json.loads(text, strict=False))
     except (ValueError, RecursionError):
         return None, None
-    clean, halves = _whole(value)
     return clean, "lone_surrogate" if halves and not how else how
 
 
@@ -101,9 +104,45 @@ def _whole(value: Any) -> tuple[Any, bool]:
     return (json.loads(mended, strict=False), True) if mended != text else (value, False)
 
 
+def packed(value: object) -> bytes:
+    """The value as msgpack, whatever stands in it: what msgpack cannot hold is `tame`d."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except (OverflowError, UnicodeEncodeError, RecursionError):
+        return msgspec.msgpack.encode(tame(value))
+
+
+def tame(value: object, depth: int = DEPTH) -> Any:
+    """The value with integers held to 64 bits, lone surrogates as U+FFFD, and `depth` levels."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(-_LARGEST, min(value, _LARGEST))
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        fields = {
+            name: getattr(value, own)
+            for own, name in zip(
+                value.__struct_fields__, value.__struct_encode_fields__, strict=True
+            )
+        }
+        tags = {config.tag_field: config.tag} if config.tag_field is not None else {}
+        return tame(tags | {k: v for k, v in fields.items() if v is not msgspec.UNSET}, depth)
+    if isinstance(value, dict):
+        if depth == 0:
+            return None
+        return {tame(key, 0): tame(one, depth - 1) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return None if depth == 0 else [tame(one, depth - 1) for one in value]
+    return value
+
+
 def bounded(text: str, limit: int = LIMIT) -> str:
-    """The text, or its head and tail with the number of characters left out between them."""
-    if len(text) <= limit:
+    """The text, or its head and tail with the number of characters left out between them.
+
+    What was bounded once stays as it is: the number would otherwise count the rest of a rest.
+    """
+    if len(text) <= limit + _MARKER:
         return text
     half = limit // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

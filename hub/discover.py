@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hub import framing
 from hub.adapter import Found, Observer, Root
+from hub.paths import expanded
 
 HEAD = 1 << 16
 """Bytes that `head()` gives."""
@@ -65,8 +66,9 @@ def roots_of(
     out: dict[str, Root] = {}
     found = list(observer.roots(env, home, read_small, names_in))
     shape = found[0].folders if found else ("",)
-    for root in [*found, *(Root(str(Path(path).expanduser()), shape) for path in more)]:
-        out.setdefault(f"{os.path.realpath(root.path)}\0{root.folders}", root)
+    for root in [*found, *(Root(str(expanded(path)), shape) for path in more)]:
+        if "\0" not in root.path:  # such a folder cannot be there
+            out.setdefault(f"{os.path.realpath(root.path)}\0{root.folders}", root)
     return list(out.values())
 
 
@@ -100,7 +102,11 @@ class _Walker:
         self.agent, self.observer, self.root, self.tree = agent, observer, root, tree
         self.seen_files = seen
         self.seen_folders: set[tuple[int, int]] = set()
-        self.exclude = [os.path.realpath(path) for path in exclude]
+        self.exclude = [
+            os.path.join(os.path.realpath(expanded(path)), "")  # noqa: PTH118  # ends in one "/"
+            for path in exclude
+            if path and "\0" not in path
+        ]
 
     def walk(self, start: str) -> None:
         later: list[tuple[str, str]] = []
@@ -115,7 +121,10 @@ class _Walker:
                 self._trouble(relative, path, error)
                 continue
             if stat.S_ISREG(state.st_mode):
-                self._file(relative, path, state)
+                if not self._excluded(path):  # a link may lead anywhere
+                    self._file(relative, path, state)
+                continue
+            if not stat.S_ISDIR(state.st_mode):
                 continue
             place = (state.st_dev, state.st_ino)
             if place in self.seen_folders or self._excluded(path):
@@ -180,8 +189,8 @@ class _Walker:
     def _excluded(self, path: str) -> bool:
         if not self.exclude:
             return False
-        real = os.path.realpath(path)
-        return any(real == one or real.startswith(one + os.sep) for one in self.exclude)
+        real = os.path.join(os.path.realpath(path), "")  # noqa: PTH118
+        return any(real.startswith(one) for one in self.exclude)
 
     def _trouble(self, relative: str, path: str, error: OSError) -> None:
         if error.errno in {None, 0}:
@@ -192,8 +201,8 @@ class _Walker:
 
 
 def readable(path: str) -> str:
-    """The path as valid text: bytes that are not UTF-8 become U+FFFD."""
-    return path if path.isprintable() else os.fsencode(path).decode(errors="replace")
+    r"""The path as valid text: a byte that is not UTF-8 as `\xff`, so that names stay different."""
+    return path if path.isprintable() else os.fsencode(path).decode(errors="backslashreplace")
 
 
 def why(error: OSError) -> str:
@@ -204,7 +213,7 @@ def why(error: OSError) -> str:
 def head(path: str) -> bytes:
     """The first 64 KiB of a regular file, decompressed; empty where it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:
         return b""
     try:
@@ -218,7 +227,7 @@ def head(path: str) -> bytes:
     if not path.endswith((".zst", ".zstd")):
         return data
     text = b""
-    for _size, plain, _note in framing.frames(data):
+    for _size, plain, _note in framing.frames(data, HEAD):
         text += plain
         if len(text) >= HEAD:
             break
@@ -231,7 +240,7 @@ def read_small(path: str) -> bytes | None:
         if not Path(path).is_file() or Path(path).stat().st_size > 1 << 20:
             return None
         return Path(path).read_bytes()
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
@@ -239,5 +248,5 @@ def names_in(path: str) -> list[str]:
     """The names in a folder, sorted; empty where it cannot be listed."""
     try:
         return sorted(os.listdir(path))  # noqa: PTH208  # names, not Paths
-    except OSError:
+    except (OSError, ValueError):
         return []

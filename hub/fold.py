@@ -33,6 +33,8 @@ TEXT = 2_000
 """Characters kept of a text in a session."""
 KEPT_TOOLS = 10
 KEPT_FILES = 500
+KEPT_NOTES = 200
+KEPT_DETAIL = 200
 
 
 class OpenCall(Struct):
@@ -157,13 +159,18 @@ class Fold(Struct):
             case ErrorEvent():
                 self.last_error = bounded(event.text, TEXT)
             case Note():
-                key = event.code if event.detail is None else f"{event.code}:{event.detail}"
-                self.notes[key] = self.notes.get(key, 0) + 1
+                self._note(event.code, event.detail)
             case Rewind():
                 self.calls.clear()
                 self.waits.clear()
             case _:
                 pass
+
+    def _note(self, code: str, detail: str | None) -> None:
+        key = code if detail is None else f"{code}:{detail[:KEPT_DETAIL]}"
+        if key not in self.notes and len(self.notes) >= KEPT_NOTES:
+            key = code  # whoever invents a kind a record must not fill the store
+        self.notes[key] = self.notes.get(key, 0) + 1
 
     def _meta(self, event: Meta) -> None:
         for name in (

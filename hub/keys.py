@@ -14,7 +14,8 @@ SHORTEST = 4
 
 def key_of(agent: str, native: str) -> str:
     """The key of a session; characters outside `[A-Za-z0-9._-/]` as %XX."""
-    return f"{agent}:{quote(native, safe='/').replace('~', '%7E')}"
+    odd = quote(native, safe="/", errors="surrogatepass")
+    return f"{agent}:{odd.replace('~', '%7E')}"
 
 
 def native_of(key: str) -> str:
@@ -33,16 +34,26 @@ def find(wanted: str, keys: Iterable[str]) -> str:
     exact = [key for key in every if wanted in {key, key.partition(":")[2]}]
     if len(exact) == 1:
         return exact[0]
-    if not exact and len(wanted.partition(":")[2] or wanted) < SHORTEST:
+    before, colon, after = wanted.partition(":")
+    if not exact and len(after if colon else before) < SHORTEST:
         raise NotFoundError(wanted, f": give at least {SHORTEST} characters of its key")
     fits = exact or [key for key in every if _begins(key, wanted)]
     # a session and its own sub-agents share their beginning: the session is meant
-    tops = [key for key in fits if not any(key.startswith(f"{other}/") for other in fits)]
+    among = set(fits)
+    tops = [key for key in fits if not any(above in among for above in _above(key))]
     if len(tops) == 1:
         return tops[0]
     if not fits:
         raise NotFoundError(wanted, "; agenthub ls --all shows every key")
     raise AmbiguousKey(wanted, fits)
+
+
+def _above(key: str) -> Iterable[str]:
+    """The keys that this one stands below: `a:b/c/d` -> `a:b`, `a:b/c`."""
+    spot = key.find("/")
+    while spot >= 0:
+        yield key[:spot]
+        spot = key.find("/", spot + 1)
 
 
 def _begins(key: str, wanted: str) -> bool:

@@ -66,10 +66,7 @@ def catalogue(engine: Engine, *, quick: bool = False, host: str | None = None) -
             indexed.parent = key_of(indexed.agent, parent)
             indexed.relation = str(fold.meta.get("relation") or "subagent")
     out.indexed = seen.sessions
-    responses: dict[str, dict[str, Any]] = {}
-    for key, name, one in engine.store.all_responses():
-        responses.setdefault(key, {})[name] = one
-    out.ledger = resolve(responses, {key: one.parent for key, one in seen.sessions.items()})
+    out.ledger = resolve(seen.responses, {key: one.parent for key, one in seen.sessions.items()})
     verdicts: dict[str, Verdict] = {}
     for key in sorted(seen.sessions):
         _verdict(key, out, verdicts, engine.machine.now(), set())

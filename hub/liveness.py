@@ -17,7 +17,8 @@ Inode: TypeAlias = tuple[int, int]
 """(device, inode) as stat gives them."""
 
 _LOCK = re.compile(
-    r"FLOCK\s+ADVISORY\s+WRITE\s+(-?\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s", re.IGNORECASE
+    r"^\d+: FLOCK\s+ADVISORY\s+WRITE\s+(-?\d+)\s+([0-9a-f]+):([0-9a-f]+):(\d+)\s",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -98,9 +99,7 @@ class Linux:
         fields = stat[stat.rfind(b")") + 2 :].split()
         if len(fields) < 20 or fields[0] in {b"Z", b"X"}:
             return None
-        argv = tuple(
-            part.decode(errors="replace") for part in _read(f"{base}/cmdline").split(b"\0")[:-1]
-        )
+        argv = tuple(part.decode(errors="replace") for part in _arguments(_read(f"{base}/cmdline")))
         return Process(
             pid=pid,
             start=fields[19].decode(),
@@ -156,6 +155,11 @@ class Elsewhere:
 def this_machine() -> Machine:
     """The machine of this process."""
     return Linux() if sys.platform == "linux" and Path("/proc/self/stat").exists() else Elsewhere()
+
+
+def _arguments(line: bytes) -> list[bytes]:
+    """The words of a cmdline; one that a program wrote over may lack the last NUL."""
+    return line.removesuffix(b"\0").split(b"\0") if line else []
 
 
 def _read(path: str) -> bytes:

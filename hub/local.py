@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from hub import config, paths
 from hub.errors import PlatformError
@@ -39,10 +38,9 @@ def open_local(env: Mapping[str, str], machine: Machine | None = None) -> Local:
     home = paths.home(env)
     store = Store(places.cache_db)
     settings = config.load(places.config, store.fact, store.put_fact)
-    exclude = [str(Path(one).expanduser()) for one in settings.exclude]
     engine = Engine(
         env, home, machine or this_machine(), store,
         roots={name: agent.roots for name, agent in settings.agents.items()},
-        exclude=exclude,
+        exclude=settings.exclude,
     )  # fmt: skip
     return Local(env, home, places, settings, store, engine)

@@ -15,7 +15,9 @@ from msgspec import Struct
 from hub import discover, registry
 from hub.adapter import Claim, Observer
 from hub.cursor import Place, Reader, open_regular, read_from
+from hub.decode import packed
 from hub.discover import File, Tree, Trouble
+from hub.errors import StoreError
 from hub.events import Event, UsageEvent
 from hub.events import decode as decode_event
 from hub.events import encode as encode_event
@@ -70,6 +72,8 @@ class Seen:
     """(agent, registry file, what it says)"""
     locks: list[File] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
+    responses: dict[str, dict[str, Response]] = field(default_factory=dict)
+    """Session -> response -> its figures."""
     read_bytes: int = 0
 
 
@@ -122,6 +126,16 @@ class Engine:
         Args:
             quick: read only head and tail of what the store does not know; keep nothing.
         """
+        for _ in range(2):
+            try:
+                return self._step(quick=quick)
+            except StoreError:
+                continue  # it was rebuilt, or works in memory now
+            except msgspec.MsgspecError as error:
+                self.store.rebuild(error)  # rows of another shape
+        return self._step(quick=quick)
+
+    def _step(self, *, quick: bool) -> Seen:
         seen = Seen(self.scan())
         seen.troubles += seen.tree.troubles
         rows = self.store.files()
@@ -151,6 +165,8 @@ class Engine:
             gone = rows.keys() - {file.path for file in seen.tree.files}
             self._forget(gone, folds.keys() - logs.keys(), seen)
         self.store.commit()
+        for key, name, one in self.store.all_responses():
+            seen.responses.setdefault(key, {})[name] = one
         return seen
 
     def _forget(self, paths: set[str], keys: set[str], seen: Seen) -> None:
@@ -308,9 +324,9 @@ class _Exact:
                         take(session, file, event, fresh)
             self.seen.read_bytes += place.position - before
             session.read_to[file.path] = place.position
-            if reader.note is not None and reader.note != "torn_frame":
-                session.fold.notes[reader.note] = session.fold.notes.get(reader.note, 0) + 1
-            body = msgspec.msgpack.encode(Kept(place, msgspec.msgpack.encode(state), reader.note))
+            for note, count in reader.skipped.items():
+                session.fold.notes[note] = session.fold.notes.get(note, 0) + count
+            body = packed(Kept(place, packed(state), reader.note))
             self.store.put_file(
                 FileRow(
                     file.path,
@@ -367,6 +383,8 @@ class _Quick:
         with Reader(file.path, file.found.framing, Place()) as reader:
             pieces = reader.pieces()
             lines = next(pieces, [])
+            if file.found.framing != "lines":
+                lines = [*lines, *(line for more in pieces for line in more)]
             whole = file.found.framing != "lines" or reader.stat.st_size <= 2 * self.PART
             if not whole:
                 first = [one for one in lines if one[0] < self.PART] or lines[:1]

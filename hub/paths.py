@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the cache; an older cache is removed."""
 
 
@@ -32,7 +32,7 @@ def places(env: Mapping[str, str]) -> Places:
     """`$AGENTHUB_HOME` holds everything if set, else each kind has the platform's place."""
     own = env.get("AGENTHUB_HOME", "").strip()
     if own:
-        home = Path(own).expanduser().absolute()
+        home = expanded(own).absolute()
         return Places(home / "config.toml", home, home, home / "run")
     import platformdirs  # noqa: PLC0415  # only where the platform decides
 
@@ -47,7 +47,21 @@ def places(env: Mapping[str, str]) -> Places:
 
 def home(env: Mapping[str, str]) -> str:
     """HOME as the environment says it, else the account's."""
-    return env.get("HOME", "").strip() or str(Path.home())
+    own = env.get("HOME", "").strip()
+    if own:
+        return own
+    try:
+        return str(Path.home())
+    except RuntimeError:  # no HOME, and an account without an entry, as in containers
+        return "/"
+
+
+def expanded(path: str) -> Path:
+    """The path with `~` as the home folder; as it is where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def environment() -> dict[str, str]:

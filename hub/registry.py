@@ -65,7 +65,10 @@ def _load(folder: str, agent: str, known: Sequence[str], parts: Sequence[str]) -
     if agent not in known:
         raise UnknownAgent(agent, list(known))
     name = f"{folder}.{agent}"
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        raise AdapterError(f"{name} cannot be imported: {error}", module=name, path="") from error
     place = Path(module.__file__ or "").resolve()
     if _HERE not in place.parents:
         raise AdapterError(

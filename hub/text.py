@@ -2,16 +2,23 @@
 
 import re
 import unicodedata
-from typing import Final
+from typing import Any, Final
+
+import msgspec
+
+from hub.decode import tame
 
 # C0, DEL, C1, line and paragraph separators, and what turns the direction of text round
 _UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _UNSAFE_LINES: Final = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff]"
 )
-_JSON_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_JSON_UNSAFE: Final = re.compile(
+    "[\x7f-\x9f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
 
 
 def line(text: str) -> str:
@@ -22,6 +29,14 @@ def line(text: str) -> str:
 def lines(text: str) -> str:
     """Several lines: newlines stay, tabs become spaces, other control characters U+FFFD."""
     return _UNSAFE_LINES.sub("\ufffd", text.replace("\r\n", "\n").expandtabs(4))
+
+
+def json_of(value: Any) -> bytes:
+    """The value as JSON; a path that is no valid text does not stop it."""
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, RecursionError):
+        return msgspec.json.encode(tame(value))
 
 
 def json_safe(document: str) -> str:
