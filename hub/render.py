@@ -74,7 +74,7 @@ def _cells(row: Row, now: float, *, wide: bool) -> list[str]:
     mark = "?" if not session.certain else ""
     title = line(session.title or "")
     if row.folded:
-        title = f"{title} (+{row.folded} sub-agent{'s' if row.folded > 1 else ''})".lstrip()
+        title = f"(+{row.folded}) {title}".rstrip()
     branch = "  " * (row.depth - 1) + "└ " if row.depth else ""
     if not wide and session.state in {"working", "waiting"} and session.activity is not None:
         title = f"{doing(session)} · {title}" if title else doing(session)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from hub.events import Answer, ErrorEvent, Event, Note, Thinking, UsageEvent
 from hub.model import Usage
 from observers.claude.records import Block, Message, Record, Tokens
-from observers.claude.state import Place, State, begin, counted, end, forked
+from observers.claude.state import Place, State, begin, end, forked, fullest
 from observers.claude.tools import served, started
 
 SYNTHETIC: Final = "<synthetic>"
@@ -105,8 +105,9 @@ def _usage(
     response: str, message: Message, tokens: Tokens, place: Place, state: State
 ) -> Iterator[Event]:
     counts = _counts(tokens)
-    if counts == Usage() or not counted(response, counts, state):
+    if counts == Usage():
         return
+    counts = fullest(response, counts, state)
     yield UsageEvent(
         response=response, model=message.model, counts=counts, raw=_raw(tokens), **place
     )

@@ -176,12 +176,12 @@ def withdraw(place: Place, state: State) -> Iterator[Event]:
     state.calls.clear()
 
 
-def counted(response: str, counts: Usage, state: State) -> bool:
-    """Are these counts of the response new? Remembers them."""
+def fullest(response: str, counts: Usage, state: State) -> Usage:
+    """The counts of the response with the most output: an early record may hold a placeholder."""
     before = state.counts.get(response)
-    if before == counts or (before is not None and (before.output or 0) > (counts.output or 0)):
-        return False
+    if before is not None and (before.output or 0) > (counts.output or 0):
+        return before
     state.counts[response] = counts
     while len(state.counts) > RECENT:
         del state.counts[next(iter(state.counts))]
-    return True
+    return counts
