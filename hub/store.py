@@ -174,19 +174,22 @@ class Store:
         rows = self._rows(
             "SELECT path, session, device, inode, size, mtime, version, body FROM files"
         )
-        return {
-            (path := os.fsdecode(row[0])): FileRow(
-                path, row[1], row[2] & _UNSIGNED, row[3] & _UNSIGNED, *row[4:]
-            )
-            for row in rows
-        }
+        try:
+            return {
+                (path := os.fsdecode(row[0])): FileRow(
+                    path, row[1], row[2] & _UNSIGNED, row[3] & _UNSIGNED, *row[4:]
+                )
+                for row in rows
+            }
+        except TypeError as error:  # SQLite keeps any value in any column
+            raise self.rebuild(error) from error
 
     def folds(self) -> dict[str, tuple[str, bytes]]:
         """(names of its files, msgpack of the fold) of every session, by key."""
-        return {
-            key: (files, fold)
-            for key, files, fold in self._rows("SELECT key, files, fold FROM sessions")
-        }
+        rows = self._rows("SELECT key, files, fold FROM sessions")
+        if not all(isinstance(fold, bytes) for _, _, fold in rows):
+            raise self.rebuild("a fold that is none")
+        return {key: (files, fold) for key, files, fold in rows}
 
     def responses(self, session: str) -> dict[str, Response]:
         """The responses of a session."""
