@@ -313,7 +313,7 @@ def _unreadable(problem: Trouble, out: Catalogue, host: str | None) -> None:
 
 def stamp(nanoseconds: int) -> str:
     """RFC 3339 UTC with milliseconds."""
-    at = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    at = datetime.fromtimestamp(min(max(nanoseconds / 1e9, -62135596800), 253402300799), UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -5,7 +5,6 @@ No library draws it: the list is what people call most often, and must cost next
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from hub.keys import bare
 from hub.model import Session
@@ -150,7 +149,7 @@ def age(at: str | None, now: float) -> str:
         return ""
     passed = now - then
     if passed < -60:
-        return datetime.fromtimestamp(then, UTC).date().isoformat()
+        return str(at)[:10]  # as written: UTC may put it beyond the year 9999
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if passed >= size:
             return f"{int(passed // size)}{unit}"
