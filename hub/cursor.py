@@ -69,7 +69,7 @@ class Reader:
         if not fits:
             self.restarted = place.position > 0
             place.position = place.decoded = 0
-            place.carry = b""
+            place.carry = place.mark = b""
             self._head = self._tail = b""
         place.device, place.inode = self.stat.st_dev, self.stat.st_ino
 

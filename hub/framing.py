@@ -95,7 +95,7 @@ def unpack(
 
 
 def frames(
-    data: bytes, limit: int = EXPANSION, *, last: bool = True
+    data: bytes, limit: int | None = None, *, last: bool = True
 ) -> Iterator[tuple[int, bytes, str | None]]:
     """The frames of `data`: (bytes of the file, decoded text, what is wrong with it).
 
@@ -115,7 +115,7 @@ def frames(
         start = end
 
 
-def _frame(data: bytes, start: int, limit: int = EXPANSION) -> tuple[int, bytes, str | None]:
+def _frame(data: bytes, start: int, limit: int | None = None) -> tuple[int, bytes, str | None]:
     """The frame at `start`: (where it ends, its text, what is wrong); a torn one has no length."""
     import zstandard  # noqa: PLC0415  # only homes with compressed files pay for it
 
@@ -136,10 +136,10 @@ def _frame(data: bytes, start: int, limit: int = EXPANSION) -> tuple[int, bytes,
             return start, b"", "bad_frame"
         total += len(parts[-1])
         place = min(place + _SLICE, len(data))
+        if limit is not None and total > limit:
+            return start, b"".join(parts), "torn_frame"
         if total > EXPANSION or (total > DENSE and total > RATIO * (place - start)):
             return start, b"", "frame_too_large"
-        if total > limit:
-            return start, b"".join(parts), "torn_frame"
     if not reader.eof:
         return start, b"".join(parts), "torn_frame"
     return place - len(reader.unused_data), b"".join(parts), None

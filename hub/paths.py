@@ -36,12 +36,14 @@ def places(env: Mapping[str, str]) -> Places:
         return Places(home / "config.toml", home, home, home / "run")
     import platformdirs  # noqa: PLC0415  # only where the platform decides
 
+    runtime = env.get("XDG_RUNTIME_DIR", "").strip()
     dirs = platformdirs.PlatformDirs("agenthub", appauthor=False)
     return Places(
         Path(dirs.user_config_dir) / "config.toml",
         Path(dirs.user_cache_dir),
         Path(dirs.user_state_dir),
-        Path(dirs.user_runtime_dir),
+        # without one, platformdirs warns and takes a name in /tmp that anybody can take first
+        Path(runtime) / "agenthub" if runtime else Path(dirs.user_state_dir) / "run",
     )
 
 
