@@ -207,24 +207,15 @@ def show(
 def explain(key: Key, as_json: AsJson = False) -> None:
     """Explain why a session has this state, title, count and cost."""
     from hub import explain as why  # noqa: PLC0415
-    from hub.text import line  # noqa: PLC0415
+    from hub.text import lines  # noqa: PLC0415
 
     _, found, whole = _find(key)
     explanation = why.explain(found, whole)
     if as_json:
         _print_json(explanation)
-    else:
-        typer.echo("\n".join(line(one) if one.strip() else "" for one in _indented(
-            why.text_of(explanation))))  # fmt: skip
-
-
-def _indented(texts: list[str]) -> list[str]:
-    """`line()` folds leading spaces; a no-break space keeps the indent."""
-    out = []
-    for text in texts:
-        body = text.lstrip(" ")
-        out.append("\u00a0" * (len(text) - len(body)) + body)
-    return out
+        return
+    for text in why.text_of(explanation):
+        typer.echo(lines(text.replace("\n", " ")))
 
 
 @app.command()
