@@ -174,6 +174,8 @@ class Store:
         rows = self._rows(
             "SELECT path, session, device, inode, size, mtime, version, body FROM files"
         )
+        if not all(isinstance(row[-1], bytes) for row in rows):
+            raise self.rebuild("a place that is none")
         try:
             return {
                 (path := os.fsdecode(row[0])): FileRow(

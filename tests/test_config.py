@@ -80,10 +80,10 @@ def test_a_file_is_validated_once(file: Path, monkeypatch: pytest.MonkeyPatch) -
     assert config.load(file, kept.get, kept.__setitem__) == SETTINGS
 
 
-def test_kept_settings_that_are_none_are_made_anew(file: Path) -> None:
+@pytest.mark.parametrize("junk", [b"", b"\xc1", b"\x81\xa6agents\x01"])
+def test_kept_settings_that_are_none_are_made_anew(file: Path, junk: bytes) -> None:
     file.write_bytes(GOOD)
-    for junk in (b"", b"\xc1", b"\x81\xa6agents\x01"):
-        assert config.load(file, lambda _, junk=junk: junk) == SETTINGS
+    assert config.load(file, lambda _: junk) == SETTINGS
 
 
 def test_settings_of_another_file_are_not_taken(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""hub.cursor: however a file is written, torn, cut or replaced, what is read is what stands there."""
+"""hub.cursor: however a file is written, torn, cut or replaced: what is read is what is there."""
 
 import os
 import socket
@@ -40,7 +40,8 @@ class _Follows(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(prefix="agenthub-cursor-")
         self.path = Path(self.folder.name) / "log"
         self.path.write_bytes(b"")
-        self.place, self.lines = Place(), []  # type: tuple[Place, list[Line]]
+        self.place = Place()
+        self.lines: list[Line] = []
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -149,7 +150,7 @@ def test_what_changes_while_it_is_read_is_noticed_next_time(
             stream.write(new)
         return data
 
-    monkeypatch.setattr(cursor.os, "pread", racing)
+    monkeypatch.setattr(os, "pread", racing)
     assert read(log, name, place) == (False, [(0, b"one")])
     monkeypatch.undo()
     assert read(log, name, place) == (True, [(0, b"two")])
