@@ -1,0 +1,55 @@
+"""A model's id in; its price sheet out of genai-prices: the only file that imports that library."""
+
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Any
+
+from genai_prices import Usage, calc_price
+from genai_prices.types import TieredPrices
+
+from hub.price import UNITS, Rate, Sheet
+
+
+def sheet_of(model: str) -> Sheet:
+    """The sheet of a model; without rates where the table does not know it."""
+    asked = time.time()
+    table = version("genai-prices")
+    found = _look_up(model, datetime.now(UTC))
+    if found is None:
+        return Sheet(version=table, asked_at=asked)
+    if isinstance(found.model.prices, list):
+        return Sheet(version=table, asked_at=asked, dated=True)
+    return Sheet(_rates(found.model_price), table, asked_at=asked)
+
+
+def dated_sheet(model: str, at: str | None) -> Sheet:
+    """The sheet of a model whose price depends on the time of the request."""
+    try:
+        moment = datetime.fromisoformat(at) if at else datetime.now(UTC)
+    except ValueError:
+        moment = datetime.now(UTC)
+    found = _look_up(model, moment)
+    table = version("genai-prices")
+    return Sheet(version=table) if found is None else Sheet(_rates(found.model_price), table)
+
+
+def _look_up(model: str, moment: datetime) -> Any:
+    try:
+        return calc_price(
+            Usage(input_tokens=1, output_tokens=1), model, genai_request_timestamp=moment
+        )
+    except (LookupError, ValueError):
+        return None
+
+
+def _rates(prices: Any) -> dict[str, Rate]:
+    out: dict[str, Rate] = {}
+    for unit, name in UNITS.items():
+        price = getattr(prices, name, None)
+        if isinstance(price, TieredPrices):
+            out[unit] = Rate(price.base, [(tier.start, tier.price) for tier in price.tiers])
+        elif isinstance(price, Decimal):
+            out[unit] = Rate(price)
+    return out
