@@ -171,13 +171,17 @@ def _subagent(act: Subagent, request: Request) -> Named:
 def _wait(request: Request) -> Iterable[Named]:
     tool = request.tools.get("wait_agent")
     if tool is None:
-        return []
+        old = request.tools.get("wait", Offered("wait")).parameters  # Codex 0.98
+        ids = list(request.agents)
+        return [("wait", {"ids": ids, "timeout_ms": 60000})] if "ids" in old and ids else []
     if "targets" not in tool.parameters:
         return [("wait_agent", {"timeout_ms": 60000})]
     return [("wait_agent", {"targets": [agent], "timeout_ms": 60000}) for agent in request.agents]
 
 
 def _close(request: Request) -> Iterable[Named]:
-    if "close_agent" not in request.tools:
+    tool = request.tools.get("close_agent")
+    if tool is None:
         return []
-    return [("close_agent", {"target": agent}) for agent in request.agents]
+    name = "id" if "id" in tool.parameters else "target"
+    return [("close_agent", {name: agent}) for agent in request.agents]
