@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cases import ENDS, Counts, Unit, shape, total, units
+from recorded import ENDS, Counts, Unit, shape, total, units
 from session import Made, Pools, Session
 
 END = int(datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp() * 1000)
@@ -36,9 +36,9 @@ class Mix:
 
 
 MIXES = {
-    "claude": Mix(2_000, 2, 240_000, forks=46),
-    "codex": Mix(870, 6, 290_000),
-    "dsh": Mix(440, 7, 250_000),
+    "claude": Mix(2_000, 2, 205_000, forks=46),
+    "codex": Mix(870, 6, 250_000),
+    "dsh": Mix(440, 7, 220_000),
 }
 OTHER = Mix(100, 5, 100_000)
 TORN, KILLED, FAILED, STOPPED = 0.04, 0.08, 0.05, 0.05
@@ -58,7 +58,7 @@ class Maker:
         self.done = [unit for unit in self.units if unit.case not in ENDS]
 
     def rng(self, *what: object) -> random.Random:
-        return random.Random("/".join(map(str, (self.seed, self.agent, *what))))
+        return random.Random("/".join(map(str, (self.seed, self.agent, *what))))  # noqa: S311
 
     def session(self, number: int, stop: int | None = None) -> Session:
         """One session; `stop` = only its first units, for a fork of it."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import zstandard
-
-from cases import IDS, Child, Counts, Facts, Unit, mended, total
-from template import Block, Scope, iso
+from recorded import Child, Counts, Facts, Unit, mended, total
+from template import IDS, Block, Scope, iso
 
 Truth = dict[str, Any]
 LEVEL = 3
@@ -19,7 +18,7 @@ class Pools:
     """Texts that recorded ones grow by; the same for every corpus."""
 
     def __init__(self) -> None:
-        rng = random.Random("texts")
+        rng = random.Random("texts")  # noqa: S311
         letters = "etaoinshrdlucmfwypvbgk"
         words = ["".join(rng.choices(letters, k=rng.randint(2, 11))) for _ in range(WORDS)]
         words += ["数据", "测试", "函数", "🎉", "naïve"]

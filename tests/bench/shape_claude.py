@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import Facts, Log
+from recorded import Facts, Log
 from template import Record, Rules
 
 ROOT = ".claude/projects"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import Facts, Log
+from recorded import Facts, Log
 from template import Record, Rules
 
 ROOT = ".codex/sessions"
@@ -68,8 +68,8 @@ def facts(frames: Sequence[Sequence[Record]]) -> Facts:
         elif body.get("type") in {"function_call", "custom_tool_call"}:
             out.tools.append(body["call_id"])
         elif body.get("type") in {"function_call_output", "custom_tool_call_output"}:
-            if isinstance(body["output"], str) and not body["output"].startswith("{"):
-                out.outputs.append(body["output"])
+            said = body["output"]
+            out.outputs += [said] if isinstance(said, str) and said[:1] != "{" else []
     return out
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import Facts, Log, frames_of
+from recorded import Facts, Log, frames_of
 from template import Record, Rules
 
 ROOT = ".dsh/sessions"

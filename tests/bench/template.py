@@ -56,7 +56,7 @@ class Block:
     def fill(self, values: Sequence[bytes]) -> list[bytes]:
         """The bytes of every frame."""
         return [
-            b"".join([part if part.__class__ is bytes else values[part] for part in frame])  # type: ignore[index,misc]
+            b"".join([part if part.__class__ is bytes else values[part] for part in frame])  # type: ignore[index]
             for frame in self.frames
         ]
 

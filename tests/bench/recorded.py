@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-
 from template import IDS, Block, Compiler, Record, parsed
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
