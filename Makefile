@@ -57,7 +57,7 @@ lint: $(TEST)/.ready
 
 types: wheel
 	$(TEST)/bin/mypy
-	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(TEST)/bin/pyright
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(TEST)/bin/pyright --pythonpath $(TEST)/bin/python
 
 test: needs lint types
 	$(TEST)/bin/python fixtures/record.py --fetch
