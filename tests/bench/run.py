@@ -20,7 +20,7 @@ from peers import Peer, install, scratch_home
 REPO = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 AGENTHUB = str(Path(sys.executable).with_name("agenthub"))
-PEER_LIMIT = 600
+PEER_LIMIT = 400
 
 
 @dataclass(frozen=True)

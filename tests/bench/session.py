@@ -1,6 +1,7 @@
 """Units in; one new session with its sub-agents out: bytes, and what is true of it."""
 
 import copy
+import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,9 +32,36 @@ class Pools:
                 f'  \\"{rng.choice(words)}\\": {rng.getrandbits(40)},\\n', f"{said}\\n",
             )).encode())  # fmt: skip
         self.rough = b"".join(lines)
+        self.padded: dict[tuple[str, int], bytes] = {}
         self.starts = [0]
         for line in lines:
             self.starts.append(self.starts[-1] + len(line))
+
+    def padding(self, kind: str, size: int) -> bytes:
+        """What an agent writes at every start, whole: always the same."""
+        key = (kind, size)
+        if key not in self.padded:
+            self.padded[key] = self._padding(kind, size)
+        return self.padded[key]
+
+    def _padding(self, kind: str, size: int) -> bytes:
+        if kind == "text":
+            return self.plain[size : 2 * size].encode("ascii", "replace")
+        tools: list[Any] = []
+        room = size
+        while room > 0:
+            said = self.plain[room : room + 900].encode("ascii", "replace").decode()
+            words = said.split()[:4]
+            kinds = {word: {"type": "string", "description": said[:90]} for word in words}
+            schema = {"type": "object", "properties": kinds, "required": words[:2]}
+            tools.append({"name": words[0], "description": said, "input_schema": schema})
+            room -= len(json.dumps(tools[-1]))
+        return json.dumps(tools, separators=(",", ":")).encode()
+
+    @staticmethod
+    def unpadded(kind: str, size: int) -> bytes:
+        """What stands there when a running agent goes on: nothing of that."""
+        return f"<text, {size} chars>".encode() if kind == "text" else b"[]"
 
     def text(self, rng: random.Random, most: int) -> str:
         """Words that need no escape in JSON."""
@@ -43,7 +71,7 @@ class Pools:
 
     def output(self, rng: random.Random) -> bytes:
         """Lines that a tool printed, escaped."""
-        lines = int(min(2_500, rng.lognormvariate(3.4, 1.5)))
+        lines = int(min(2_500, rng.lognormvariate(4.1, 1.5)))
         start = rng.randrange(len(self.starts) - lines - 1)
         return b"\\n" + self.rough[self.starts[start] : self.starts[start + lines]]
 
@@ -178,8 +206,9 @@ class Session:
         return (self.at - block.first_ms) // 1000 * 1000
 
     def _scope(self, delta: int, texts: dict[str, bytes]) -> Scope:
+        padding = self.pools.unpadded if self.units else self.pools.padding
         return Scope(
-            self.rng, self.ids, delta, self.cwd, self.counters, self.carry, texts
+            self.rng, self.ids, delta, self.cwd, self.counters, self.carry, texts, padding
         )  # fmt: skip
 
     def _write(self, block: Block, values: list[bytes]) -> None:
@@ -202,7 +231,7 @@ class Session:
             for name, value in child.block.base.items()
             if not self.module.RULES.running(name)
         }
-        scope = Scope(self.rng, ids, delta, self.cwd, counters, {}, texts)
+        scope = Scope(self.rng, ids, delta, self.cwd, counters, {}, texts, self.pools.padding)
         native = IDS.sub(lambda match: scope.name(ids, match.group()), child.native)
         at = child.block.first_ms + delta
         path = self.module.path_of(native, self.cwd, iso(at, "000"))

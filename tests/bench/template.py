@@ -21,6 +21,9 @@ TOKEN = (
 IDS = re.compile(TOKEN)
 TIMES = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"
 HEX = re.compile(r"[0-9a-f]+$")
+REMOVED = re.compile(r"<text, (\d+) chars>")
+"""Where the recorder left out a text that is not its own, which the agent writes at its start."""
+SHAPE = re.compile(r"<json, (\d+) chars>")
 SPLIT = re.compile('"\ue002(\\d+)\ue001"|\ue000(\\d+)\ue001')
 DAY = 86_400_000
 Slot = tuple[Any, ...]
@@ -74,6 +77,8 @@ class Scope:
     carry: Mapping[str, bytes]
     texts: Mapping[str, bytes]
     """Kind of a text -> what it grows by, escaped for JSON."""
+    padding: Callable[[str, int], bytes]
+    """(text or json, characters) -> what stands for what the recorder left out."""
     ids: dict[str, str] = field(default_factory=dict)
 
     def values(self, block: Block) -> list[bytes]:
@@ -102,6 +107,8 @@ class Scope:
                 return b"%d" % (self.counters.get(slot[1], 0) + slot[2])
             case "carry":
                 return self.carry.get(slot[1], b"null")
+            case "pad":
+                return self.padding(slot[1], slot[2])
             case _:
                 return self.texts.get(slot[1], b"")
 
@@ -255,7 +262,11 @@ class _Pass:
         return self.texts.get("".join(value)) if all(isinstance(o, str) for o in value) else None
 
     def _text(self, value: str) -> str:
+        shape = SHAPE.fullmatch(value)
+        if shape is not None:
+            return self._raw("pad", "json", int(shape.group(1)))
         text = self.made.pattern.sub(self._match, value)
+        text = REMOVED.sub(self._removed, text)
         kind = self.texts.get(value)
         return text if kind is None else f"{text}\ue000{self._slot(('text', kind))}\ue001"
 
@@ -278,6 +289,10 @@ class _Pass:
                     return text
                 slot = ("date", self.made.now)
         return f"\ue000{self._slot(slot)}\ue001"
+
+    def _removed(self, match: re.Match[str]) -> str:
+        slot = self._slot(("pad", "text", int(match.group(1))))
+        return f"\ue000{slot}\ue001"
 
     def _scoped(self, token: str) -> Slot:
         return ("session" if token in self.made.earlier else "id", token)
