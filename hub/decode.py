@@ -78,7 +78,7 @@ class Decoder(Generic[T]):
     def _typed(self, value: Any) -> T | None:
         try:
             return self._decoder.decode(msgspec.json.encode(value))
-        except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError, OverflowError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
             return None
 
 

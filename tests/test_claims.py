@@ -70,6 +70,7 @@ def test_parents_that_are_each_others_children_state_nothing() -> None:
     ones = sessions(a="r1", b="r1", c="r1")
     circle = {"one:a": "one:b", "one:b": "one:c", "one:c": "one:a"}
     assert owned(resolve(ones, circle)) == {"a": {"r1"}, "b": set(), "c": set()}
+    assert owned(resolve(sessions(a="r1", b="r1"), {"one:a": "one:a"})) == {"a": {"r1"}, "b": set()}
     alone = {key: key for key in ones}
     assert owned(resolve(ones, alone)) == {"a": {"r1"}, "b": set(), "c": set()}
 

@@ -131,6 +131,18 @@ def test_another_beginning_is_noticed_behind_an_equal_end(tmp_path: Path) -> Non
     assert read(log, "lines", place) == (True, [(0, b"ONE"), (4, rest[:-1])])
 
 
+def test_another_end_is_noticed_behind_an_equal_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    rest = b"x" * (4 * cursor.MARK) + b"\n"
+    log.write_bytes(rest + b"one\n")
+    place = Place()
+    read(log, "lines", place)
+    with log.open("r+b") as stream:
+        stream.seek(len(rest))
+        stream.write(b"ONE\n")
+    assert read(log, "lines", place) == (True, [(0, rest[:-1]), (len(rest), b"ONE")])
+
+
 @pytest.mark.parametrize("name", ["lines", "zstd"])
 def test_what_changes_while_it_is_read_is_noticed_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -55,6 +55,11 @@ def test_what_is_too_short_or_unknown_stands_for_none(wanted: str) -> None:
         find(wanted, EVERY)
 
 
+def test_an_agent_alone_is_no_session() -> None:
+    with pytest.raises(NotFoundError, match="4 characters"):
+        find("three:", ["three:aaaabbbb"])
+
+
 def test_what_fits_several_names_them() -> None:
     with pytest.raises(AmbiguousKey) as raised:
         find("1111", EVERY)

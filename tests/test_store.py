@@ -117,6 +117,13 @@ def test_a_file_that_is_gone_is_forgotten(home: Path) -> None:
     cache.close()
 
 
+def test_a_file_that_was_replaced_counts_nothing_of_the_old_one(home: Path) -> None:
+    look(home, Store(database(home)))
+    (home / "logs" / "a.log").unlink()
+    say(home, "a", "new", 1)
+    assert look(home, Store(database(home))) == {**EXACT, "fake:a": (1, "new", 1)}
+
+
 def sql(*statements: str) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         base = sqlite3.connect(path)
