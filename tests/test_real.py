@@ -66,7 +66,7 @@ def listed(home: Home, **wanted: Any) -> dict[str, Any]:
 
 def given(play: Stage) -> dict[str, int]:
     """The tokens that the server gave out in whole answers of the agent's own work."""
-    total = dict.fromkeys(KINDS, 0)
+    total: dict[str, int] = dict.fromkeys(KINDS, 0)
     for entry in play.server.ledger:
         if entry.usage is not None and entry.purpose == "turn" and entry.ended == "complete":
             for kind in KINDS:
