@@ -31,13 +31,11 @@ class Home:
             **more,
         }
 
-    def run(
-        self, *args: str, timeout: float = 120, **more: str
-    ) -> "subprocess.CompletedProcess[bytes]":
+    def run(self, *args: str, **more: str) -> "subprocess.CompletedProcess[bytes]":
         """The command with these arguments."""
         return subprocess.run(
             [*(self.argv or agenthub_argv()), *args], env=self.env(**more), capture_output=True,
-            timeout=timeout, check=False, stdin=subprocess.DEVNULL, cwd=self.path,
+            timeout=120, check=False, stdin=subprocess.DEVNULL, cwd=self.path,
             user=self.uid, group=self.uid, extra_groups=None if self.uid is None else [],
         )  # fmt: skip
 
