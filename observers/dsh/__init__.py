@@ -21,7 +21,7 @@ from observers.dsh.records import Envelope, Header, Row
 from observers.dsh.state import State
 
 LABEL: Final = "DeepSeek Harness"
-VERSION: Final = 1
+VERSION: Final = 2
 
 NEWEST: Final = 4
 """The newest format that was seen written (0.2.1rc2)."""
@@ -34,14 +34,14 @@ IGNORED: Final = frozenset({
     "hook/invoked", "hook/result", "image/offload", "job/registered", "llm/retry-started",
     "permission/preset", "sandbox/mode", "schedule/change",
     "session-log-deepseek/delivery-accepted", "session/title-llm-request", "step/end",
-    "step/start", "subagent/descriptor", "subagent/model-selection-policy", "team/member",
+    "step/start", "subagent/model-selection-policy", "team/member",
     "team/message/delivered", "team/message/queued", "team/task", "todo/write",
     "tool-workflow/agent-end", "tool-workflow/agent-start", "tool-workflow/run-end",
-    "tool-workflow/run-start", "tool/ptc-dispatch", "tool/ptc-dispatch-start",
+    "tool-workflow/run-start", "tool/ptc-dispatch-start",
     "web/deepseek-search-llm-request", "workspace/changes",
     # v0 to v3 only:
-    "text-chunks", "reasoning-chunks", "tool-call-chunks", "tool/code-dispatch",
-    "tool/code-dispatch-start", "steering/message", "request/header-delta", "mode/set",
+    "text-chunks", "reasoning-chunks", "tool-call-chunks", "tool/code-dispatch-start",
+    "steering/message", "request/header-delta", "mode/set",
     "compact/start", "compact/end",
 })
 # fmt: on

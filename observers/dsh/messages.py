@@ -36,8 +36,18 @@ def _user(data: r.Message, state: State, out: list[Event]) -> str | None:
         if data.id in state.queued:
             state.queued.remove(data.id)
             source = "queued"
-        out.append(Prompt(text=text_of(data), source="task" if state.child else source))
+        if state.child:
+            _task(data, out)
+        else:
+            out.append(Prompt(text=text_of(data), source=source))
     return data.id or None
+
+
+def _task(data: r.Message, out: list[Event]) -> None:
+    """The order is the first text; dsh adds a text of its own on how to report."""
+    texts = [part for part in data.content if part.type == "text"][:1]
+    rest = [part for part in data.content if part.type != "text"]
+    out.append(Prompt(text=text_of(r.Message(content=texts + rest)), source="task"))
 
 
 def _system(data: r.Said, state: State, out: list[Event]) -> str | None:

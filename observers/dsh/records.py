@@ -165,6 +165,16 @@ class Called(Struct, rename="camel"):
     arguments: str = ""
 
 
+class Dispatched(Struct, rename="camel"):
+    """`tool/ptc-dispatch` (v3 on), `tool/code-dispatch`: a call that a program made has ended."""
+
+    root_call_id: str = ""
+    """The model's own call, which runs the program."""
+    name: str = ""
+    is_error: bool = False
+    content: list[Part] = field(default_factory=list)
+
+
 class Spliced(Struct, rename="camel"):
     """`agent/inbox/spliced`: an edit of one of the two input queues."""
 
@@ -198,7 +208,7 @@ class Compaction(Struct, rename="camel"):
 
 
 class Catalog(Struct, rename="camel"):
-    """`subagent/catalog` (v3 on)."""
+    """`subagent/catalog` (v3 on), `subagent/descriptor`."""
 
     child_id: str = ""
     label: str = ""

@@ -45,12 +45,15 @@ class State(Struct):
     """Fingerprint of the system prompt."""
     title: list[Any] | None = None
     """The inherited title: text, rank, source."""
+    compacting: bool = False
     planning: bool = False
     """In plan mode."""
     calls: dict[str, list[str]] = field(default_factory=dict)
     """Open calls: name and description."""
     codes: dict[str, int] = field(default_factory=dict)
     """Exit codes of open calls."""
+    failed: list[str] = field(default_factory=list)
+    """Open calls whose program made a call that failed."""
     approvals: dict[str, str | None] = field(default_factory=dict)
     """Open approvals and their calls."""
     asked: list[str] = field(default_factory=list)
@@ -59,7 +62,8 @@ class State(Struct):
     """Timed questions that gave up waiting; an answer is still welcome."""
     queued: list[str] = field(default_factory=list)
     """Messages put into the inbox while a turn was open."""
-    children: list[str] = field(default_factory=list)
+    children: dict[str, str] = field(default_factory=dict)
+    """Sub-agents told so far, with the call that made them; "" = not known."""
 
 
 class Fold(Generic[T]):
@@ -112,6 +116,7 @@ def settle(state: State, out: list[Event], reason: str, turn: str | None) -> Non
     state.asked.clear()
     state.calls.clear()
     state.codes.clear()
+    state.failed.clear()
     state.turn = None
     out.append(TurnEnd(reason=reason, turn=turn))
     out.extend(Wait(for_="question", call=call) for call in state.deferred)

@@ -31,6 +31,8 @@ _EXIT: Final = re.compile(
 """How a bash result ends; profile sdk-minimal has its own words."""
 _SPILL: Final = re.compile(r"Full formatted result stored at: (\S+?)(?=\. |\)|\s|$)")
 _SUBPROCESS: Final = re.compile(r"\[output truncated; full output: ([^\]\n]+)\]")
+_STARTED: Final = re.compile(r"started subagent ([0-9A-Za-z._-]{1,200})")
+"""What a delegating call returns at once, in every version."""
 _DETAIL: Final = re.compile(r"exit code: (-?\d{1,6})")
 
 
@@ -72,26 +74,54 @@ def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
         return None  # a closer for a call that never began
     text = text_of(r.Message(content=blocks))
     spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
+    failed = call in state.failed
+    if failed:
+        state.failed.remove(call)
     killed = False
     if name == "bash":
-        marks = list(_EXIT.finditer(text, max(len(text) - 2000, 0)))
-        if marks and code is None and marks[-1][1]:
-            code = int(marks[-1][1])
-        killed = bool(marks) and marks[-1][1] is None and code in (None, 0)
+        said, killed = _exit(text)
+        code = said if code is None else code
+        killed = killed and code in (None, 0)
     out.append(
         ToolEnd(
             call=call,
-            ok=not bad and not error and not killed and code in (None, 0),
+            ok=not (bad or error or failed or killed) and code in (None, 0),
             exit_code=code,
             bytes=len(text.encode()),
             text=bounded(text),
             spill=spill[1] if spill else None,
         )
     )
+    started = _STARTED.match(text) if name in _DELEGATES else None
+    if started and state.children.get(started[1]) != call:
+        state.children[started[1]] = call
+        out.append(Subagent(child=started[1], call=call))
     _answered(call, state, out)
     if name == "ask_user_question" and not bad and _pending(text):
         state.deferred.append(call)
     return _record(message.id)
+
+
+def _exit(text: str) -> tuple[int | None, bool]:
+    """How a command ended: the exit code that its text names, and whether it was killed."""
+    marks = list(_EXIT.finditer(text, max(len(text) - 2000, 0)))
+    if not marks:
+        return None, False
+    return (int(marks[-1][1]), False) if marks[-1][1] else (None, True)
+
+
+def _dispatched(data: r.Dispatched, state: State, out: list[Event]) -> None:
+    """What a program of `run_code` called is a part of that call, and fails it."""
+    del out
+    if data.root_call_id not in state.calls:
+        return
+    code, killed = None, False
+    if data.name == "bash":
+        code, killed = _exit(text_of(r.Message(content=data.content)))
+    if code:
+        state.codes[data.root_call_id] = code
+    if (data.is_error or killed) and data.root_call_id not in state.failed:
+        state.failed.append(data.root_call_id)
 
 
 def _record(name: str) -> str | None:
@@ -133,14 +163,18 @@ def _approval_decided(data: r.Approval, state: State, out: list[Event]) -> None:
 
 
 def _child(data: r.Catalog, state: State, out: list[Event]) -> None:
-    """`subagent/catalog` names no call: told by being the only one, else by its description."""
+    """`subagent/catalog` (v3 on) names no call: told by being the only one, else by its label.
+
+    The result of the call tells it for sure, save for a workflow's.
+    """
     if not data.child_id or data.child_id in state.children:
         return
-    state.children.append(data.child_id)
     calls = {call: label for call, (name, label) in state.calls.items() if name in _DELEGATES}
     if len(calls) > 1:
         calls = {call: label for call, label in calls.items() if label == data.label}
-    out.append(Subagent(child=data.child_id, call=next(iter(calls)) if len(calls) == 1 else None))
+    call = next(iter(calls)) if len(calls) == 1 else None
+    state.children[data.child_id] = call or ""
+    out.append(Subagent(child=data.child_id, call=call))
 
 
 FOLDS: Final[dict[str, Fold[Any]]] = {
@@ -149,5 +183,7 @@ FOLDS: Final[dict[str, Fold[Any]]] = {
     "job/settled": Fold(r.Ran, _settled),
     "subagent/catalog": Fold(r.Catalog, _child),
     "tool/call": Fold(r.Called, _tool_call),
+    "tool/code-dispatch": Fold(r.Dispatched, _dispatched),
+    "tool/ptc-dispatch": Fold(r.Dispatched, _dispatched),
     "tool/result": Fold(r.Said, _tool_result),
 }

@@ -43,6 +43,7 @@ def _turn_start(data: r.Turn, state: State, out: list[Event]) -> None:
     state.turn = str(data.turn) if data.turn is not None else ""
     state.calls.clear()
     state.codes.clear()
+    state.failed.clear()
     out.append(TurnStart(turn=state.turn or None))
 
 
@@ -66,6 +67,9 @@ def _turn_end(data: r.Turn, state: State, out: list[Event]) -> None:
 def _end_seed(data: r.Place, state: State, out: list[Event]) -> None:
     """A resume (or the end of the inherited prefix): what was open before it died."""
     del data
+    if state.compacting:
+        state.compacting = False
+        out.append(Compact(phase="end"))
     if state.turn is not None:
         flush(state, out)
         settle(state, out, "lost", state.turn or None)
@@ -88,7 +92,7 @@ def inherited(state: State, out: list[Event]) -> None:
     meta.cwd = state.cwd or UNSET
     if meta != Meta():
         out.append(meta)
-    if state.title is not None:
+    if state.title is not None and not state.child:
         title, rank, source = state.title
         out.append(Title(title=title, rank=rank, source=source))
         state.title = None
@@ -102,7 +106,8 @@ def _retry(data: r.Again, state: State, out: list[Event]) -> None:
 
 
 def _compact_start(data: r.Compaction, state: State, out: list[Event]) -> None:
-    del data, state
+    del data
+    state.compacting = True
     out.append(Compact(phase="start"))
 
 
@@ -114,7 +119,7 @@ def _compact_summary(data: r.Compaction, state: State, out: list[Event]) -> None
 
 
 def _compact_end(data: r.Compaction, state: State, out: list[Event]) -> None:
-    del state
+    state.compacting = False
     out.append(Compact(phase="end"))
     if data.error:
         text = data.error.get("message") if isinstance(data.error, dict) else data.error
@@ -127,6 +132,12 @@ def _title(data: r.Titled, state: State, out: list[Event]) -> None:
         kind = data.source.kind
         source: Literal["user", "agent"] = "user" if kind == "user" else "agent"
         out.append(Title(title=data.title, rank=_RANKS.get(kind, 1), source=source))
+
+
+def _descriptor(data: r.Catalog, state: State, out: list[Event]) -> None:
+    """`subagent/descriptor`: what the parent called it says more than its first words."""
+    if data.label and state.child:
+        out.append(Title(title=data.label, rank=_RANKS["provider"], source="agent"))
 
 
 def _request(data: r.Asked, state: State, out: list[Event]) -> None:
@@ -165,6 +176,7 @@ FOLDS: Final[dict[str, Fold[Any]]] = {
     "request/context": Fold(r.Place, _context),
     "request/header": Fold(r.Asked, _request),
     "session/end-seed": Fold(r.Place, _end_seed),
+    "subagent/descriptor": Fold(r.Catalog, _descriptor),
     "session/title": Fold(r.Titled, _title),
     "turn/end": Fold(r.Turn, _turn_end),
     "turn/start": Fold(r.Turn, _turn_start),
