@@ -92,14 +92,7 @@ for path in pathlib.Path(sys.argv[1]).rglob("*"):
         continue
     data = path.read_bytes()
     if name.endswith(".zstd"):
-        whole = []
-        while data:
-            frame = zstandard.ZstdDecompressor().decompressobj()
-            whole.append(frame.decompress(data))
-            if not frame.eof:
-                break
-            data = frame.unused_data
-        data = b"".join(whole)
+        data = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(data)
     size += len(data)
     for line in data.split(b"\\n"):
         try:
