@@ -47,6 +47,12 @@ IGNORED: Final = frozenset({
 # fmt: on
 """Types that are known and say nothing here: the other names of 0.2.1rc2's known-event-types."""
 _TYPE: Final = b'{"type":"'
+_CHUNK: Final = b"assistant/chunk"
+_PIECE: Final = re.compile(
+    rb'\{"type":"assistant/chunk","seq":\d+,"time":\d+,"data":'
+    rb'\{"turn":\d+,"step":\d+,"chunk":\{"type":"(?!usage")[a-z-]+"'
+)
+"""A chunk that is no usage (v0, v1): one of very many."""
 _SKIPPED: Final = frozenset(name.encode() for name in IGNORED)
 _FOLDS: Final = {name.encode(): fold for name, fold in FOLDS.items()}
 _ENVELOPE: Final = Decoder(Envelope, (_TYPE,))
@@ -92,7 +98,7 @@ def live(name: str, data: bytes) -> Claim | None:
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one row."""
     kind = line[9 : line.find(b'"', 9, 80)] if line.startswith(_TYPE) else b""
-    if kind in _SKIPPED and not state.unstarted and line.find(_TYPE, 9) < 0:
+    if not state.unstarted and _silent(line, kind):
         return ()  # not even decoded
     out: list[Event] = []
     at, record = None, None
@@ -112,6 +118,13 @@ def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
         event.offset = offset
         event.record = record
     return out
+
+
+def _silent(line: bytes, kind: bytes) -> bool:
+    """Is it one whole row that says nothing: not a torn one with another behind it?"""
+    if kind in _SKIPPED:
+        return line.find(_TYPE, 9) < 0
+    return kind == _CHUNK and line.count(_TYPE, 9) == 1 and _PIECE.match(line) is not None
 
 
 def _read(line: bytes, kind: bytes) -> tuple[Row[Any] | None, str | None]:

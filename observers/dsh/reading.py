@@ -86,4 +86,8 @@ def parts(value: Any) -> list[Part]:
         return [Part(type="text", text=value)]
     if not isinstance(value, list):
         return []
+    try:
+        return msgspec.convert(value, list[Part])
+    except (msgspec.MsgspecError, RecursionError):
+        pass
     return [lenient(Part, one) for one in value if isinstance(one, dict)]
