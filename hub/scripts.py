@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 FINAL_ANSWER = "The answer is 42."
 SUB_ANSWER = "Sub result: 7."
@@ -85,10 +86,10 @@ class CloseAgents:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call the tool `name` with these arguments, offered or not."""
+    """Call the tool `name` with these arguments (or this raw text), offered or not."""
 
     name: str
-    arguments: Mapping[str, object]
+    arguments: Mapping[str, object] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +283,18 @@ def _leak(args: Sequence[str]) -> Steps:
     return ((Text(LEAKED_FRAMES[_argument(args, 0, "dsml")]),),)
 
 
+def _hand(args: Sequence[str], *, background: bool = True) -> Steps:
+    """Hand a prompt with the directive `args` to a subagent."""
+    prompt = f"Please do it. [[{':'.join(args) or 'child'}]]"
+    acts = (Text("Handing on."), Subagent("Do it", prompt, background=background))
+    return (acts, FINAL) if background else (acts, (WaitAgents(),), (CloseAgents(),), FINAL)
+
+
+def _shellbg(args: Sequence[str]) -> Steps:
+    command = ":".join(args) or "sleep 5; echo done"
+    return ((Text("In background."), Shell(command, background=True)), FINAL)
+
+
 _CHILD = "Please count. [[child]]"
 
 SCRIPTS: Mapping[str, Script] = {
@@ -328,7 +341,16 @@ SCRIPTS: Mapping[str, Script] = {
         (Text("Delegating in the background."), Subagent("Count things", _CHILD, background=True)),
         FINAL,
     ),
+    "hand": _hand,
+    "delegate": partial(_hand, background=False),
+    "nested": (
+        (Text("Delegating on."), Subagent("Delegate on", "Please delegate. [[subagent]]")),
+        (WaitAgents(),),
+        (CloseAgents(),),
+        FINAL,
+    ),
     "shell": _shell,
+    "shellbg": _shellbg,
     "background": ((Text("In background."), Shell("sleep 5; echo done", background=True)), FINAL),
     "sleeptool": _sleeptool,
     "slowstream": _slowstream,

@@ -1,7 +1,7 @@
 """Where Claude Code keeps its files, what each file is, and which processes are the CLI itself."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -38,7 +38,7 @@ def find(relative: str, head: Head) -> Found | None:
     if len(parts) == 3:
         stem = name.removesuffix(".jsonl")
         if stem != name and _UUID.fullmatch(stem):
-            return Found(stem)
+            return _continuation(stem, head) or Found(stem)
         return _beside(name, head)
     session = parts[2]
     if not _UUID.fullmatch(session):
@@ -56,6 +56,33 @@ def find(relative: str, head: Head) -> Found | None:
 
 class _Owner(Struct, rename="camel"):
     session_id: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    timestamp: str | None = None
+
+
+def _owners(head: Head) -> Iterator[_Owner]:
+    """The owner that each record of the file's first part names."""
+    for line in head().split(b"\n"):
+        try:
+            yield msgspec.json.decode(line.lstrip(b"\0"), type=_Owner)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+
+
+def _continuation(stem: str, head: Head) -> Found | None:
+    """A session that the terminal of 1.0.128 resumed goes on in a file of another name.
+
+    Its records keep the session's id, and the first of them has its parent in the older file.
+    """
+    for record in _owners(head):
+        if record.uuid is None:
+            continue  # a summary, or bookkeeping of newer versions
+        owner = record.session_id
+        if owner and owner != stem and record.parent_uuid and _UUID.fullmatch(owner):
+            return Found(owner, order=f"{record.timestamp or ''} {stem}")
+        break
+    return None
 
 
 def _beside(name: str, head: Head) -> Found | None:
@@ -63,11 +90,8 @@ def _beside(name: str, head: Head) -> Found | None:
     agent = _AGENT.fullmatch(name)
     if agent is None or agent["kind"] != "jsonl":
         return None
-    for line in head().split(b"\n"):
-        try:
-            session = msgspec.json.decode(line.lstrip(b"\0"), type=_Owner).session_id
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
+    for record in _owners(head):
+        session = record.session_id
         if session and _UUID.fullmatch(session):
             return Found(f"{session}/{agent['id']}", parent=session, relation="subagent")
     return None

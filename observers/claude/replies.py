@@ -6,7 +6,7 @@ from typing import Any, Final
 from hub.events import Answer, ErrorEvent, Event, Note, Thinking, UsageEvent
 from hub.model import Usage
 from observers.claude.records import Block, Message, Record, Tokens
-from observers.claude.state import Place, State, begin, end, forked, fullest
+from observers.claude.state import Place, State, begin, end, forked, fullest, pause, resume
 from observers.claude.tools import served, started
 
 SYNTHETIC: Final = "<synthetic>"
@@ -33,6 +33,8 @@ def reply(record: Record, place: Place, state: State) -> Iterator[Event]:
     if copied:
         yield from forked(record.request_session_id or "", place, state)
     aside = bool(record.is_sidechain) and not state.child
+    if not aside:
+        yield from resume(place, state)
     if not (aside or state.open or (state.answered is not None and state.answered == response)):
         yield from begin(record, place, state)
         state.unasked_at = place["at"]
@@ -63,6 +65,8 @@ def _block(
         if over and state.open:
             yield from end("completed", place, state)
             state.answered = response or None
+        elif state.told and state.early:
+            yield from pause(place, state)
     elif block.type in {"thinking", "redacted_thinking"}:
         yield Thinking(text=block.thinking or "", response=response or None, **place)
     elif block.type in {"tool_use", "server_tool_use", "mcp_tool_use"}:

@@ -1,5 +1,6 @@
 """What the observer remembers between two lines of one file, and the steps that change it."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -36,7 +37,9 @@ class State(Struct):
     nudged: bool = False
     """The CLI has asked once more for visible output in the open turn."""
     told: bool = False
-    """The last word of the open turn is a text without `stop_reason` (to 2.1.7x): its end?"""
+    """The last word of the open turn is a text without `stop_reason`: its end?"""
+    paused: bool = False
+    """That word is from before 2.1.80, so the turn counts as ended until something follows."""
     stop: str | None = None
     """`stop_reason` of the latest response."""
     calls: dict[str, str] = field(default_factory=dict)
@@ -51,6 +54,8 @@ class State(Struct):
     cwd: str | None = None
     branch: str | None = None
     version: str | None = None
+    early: bool = False
+    """That version can write the last word of a turn without a `stop_reason`."""
     surface: str | None = None
     model: str | None = None
     effort: str | None = None
@@ -127,6 +132,7 @@ def facts(record: Record, place: Place, state: State) -> Iterator[Meta]:
             state.branch = new["git_branch"] = branch
     if record.version and record.version != state.version:
         state.version = new["cli_version"] = record.version
+        state.early = early(record.version)
     if record.entrypoint and record.entrypoint != state.surface:
         state.surface = record.entrypoint
         new["surface"] = surface(record.entrypoint)
@@ -152,9 +158,9 @@ def begin(record: Record, place: Place, state: State) -> Iterator[Event]:
     if state.told:
         yield from end("completed", place, state)
     yield from withdraw(place, state)
-    state.open, state.turn = True, record.prompt_id or state.asked
+    state.open, state.turn = True, record.prompt_id or state.asked or record.uuid
     state.answered, state.empty, state.unasked_at = None, False, None
-    state.silent, state.told, state.nudged = True, False, False
+    state.silent, state.told, state.nudged, state.paused = True, False, False, False
     yield TurnStart(turn=state.turn, **place)
 
 
@@ -166,6 +172,28 @@ def end(reason: str, place: Place, state: State) -> Iterator[Event]:
     state.open, state.empty, state.told = False, False, False
     yield TurnEnd(reason=reason, turn=state.turn, **place)
     state.turn = None
+
+
+def pause(place: Place, state: State) -> Iterator[Event]:
+    """The open turn may be over: CLIs before 2.1.80 wrote records before they knew."""
+    yield TurnEnd(reason="completed", turn=state.turn, **place)
+    state.open, state.paused, state.told = False, True, False
+
+
+def resume(place: Place, state: State) -> Iterator[Event]:
+    """It was not over."""
+    if state.paused:
+        state.open, state.paused = True, False
+        yield TurnStart(turn=state.turn, **place)
+
+
+def early(version: str | None) -> bool:
+    """Is this a CLI that can write the last word of a turn without a `stop_reason`?
+
+    All do in 2.1.20 to 2.1.7x, and every older one when the stream is slower than the disk.
+    """
+    known = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})", version or "")
+    return known is not None and tuple(map(int, known.groups())) < (2, 1, 80)
 
 
 def withdraw(place: Place, state: State) -> Iterator[Event]:

@@ -5,13 +5,15 @@ from typing import Final, Literal
 
 from msgspec import UNSET
 
-from hub.events import Event, Prompt, Rewind
+from hub.events import Event, Note, Prompt, Rewind
 from observers.claude.records import Block, Record
-from observers.claude.state import Place, State, begin, end
+from observers.claude.state import Place, State, begin, end, resume
 from observers.claude.tools import finished, plain
 
 INTERRUPTED: Final = "[Request interrupted by user"
 """`[Request interrupted by user]` or `... for tool use]`, every version."""
+_WARMUP: Final = "Warmup"
+"""What 2.0.7x to 2.1.0 says to the agents it starts by itself, to warm up the caches."""
 _NUDGE: Final = "[Your previous response had no visible output"
 _INJECTED: Final = (
     "<command-name>",
@@ -47,6 +49,7 @@ def user(record: Record, place: Place, state: State) -> Iterator[Event]:
         yield from finished(block, record, place, state)
     texts = [block.text for block in blocks if block.type == "text" and block.text]
     if any(text.startswith(INTERRUPTED) for text in texts) and not record.is_meta:
+        yield from resume(place, state)
         yield from end("interrupted", place, state)
         return
     if results or record.is_compact_summary or record.is_visible_in_transcript_only:
@@ -55,6 +58,8 @@ def user(record: Record, place: Place, state: State) -> Iterator[Event]:
         if any(text.startswith(_NUDGE) for text in texts):
             state.empty = state.nudged = True
         return
+    if any(texts):
+        state.paused = False  # what follows answers this record
     if record.origin is not None and record.origin.kind not in {None, "human"}:
         return
     text = said(blocks)
@@ -91,6 +96,8 @@ def asked(
     elif not (state.open and source == "queued"):
         yield from begin(record, place, state)
     yield Prompt(text=text, source="task" if state.child else source, **place)
+    if state.child and text == _WARMUP:
+        yield Note(code="warmup", **place)
 
 
 def steered(text: str, record: Record, place: Place, state: State) -> Iterator[Event]:
