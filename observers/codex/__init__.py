@@ -1,9 +1,9 @@
 """Codex CLI: `sessions/Y/M/D/rollout-<local time>-<thread>.jsonl` and its kin in, events out.
 
-Read against real runs of codex-cli 0.20.0, 0.42.0, 0.98.0, 0.120.0, 0.140.0 and 0.171.0. The
-rollouts are the only source: the SQLite files are projections of them. Which records say what
-depends on what the lines are, not on the version in line 1: an old file that a new Codex resumes
-stays in its old form.
+Read against real runs of codex-cli 0.1.2505172129 (TypeScript), 0.20.0, 0.42.0, 0.98.0, 0.120.0,
+0.140.0, 0.147.0 and 0.171.0. The rollouts are the only source: the SQLite files are projections of
+them. Which records say what depends on what the lines are, not on the version in line 1: an old
+file that a new Codex resumes stays in its old form.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ from msgspec import MsgspecError, Struct
 from hub.adapter import Claim, Found, Head, Names, Read, Root
 from hub.decode import Decoder
 from hub.events import Event, Note, Title
-from observers.codex import lines, records
+from observers.codex import lines, pretty, records
 from observers.codex.records import moment, text
 from observers.codex.state import State
 
 LABEL: Final = "Codex"
-VERSION: Final = 1
+VERSION: Final = 2
 
 _FOLDERS: Final = ("sessions", "archived_sessions", "thread-writer-locks", "session_index.jsonl")
 _ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -28,6 +28,8 @@ _ROLLOUT = pattern(
     r"(?:sessions/(?:\d{4}/\d\d/\d\d/)?|archived_sessions/)"
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(\.zst)?"
 )
+_OLDEST = pattern(rf"sessions/rollout-\d{{4}}-\d\d-\d\d-({_ID})\.json")
+"""Of the TypeScript CLI: see `observers.codex.pretty`."""
 _LOCK = pattern(rf"thread-writer-locks/({_ID})\.lock")
 _INDEX: Final = "session_index.jsonl"
 
@@ -94,6 +96,9 @@ def _base(path: str) -> str:
 def find(relative: str, head: Head) -> Found | None:
     """Rollouts (plain, compressed, segments), writer locks, the index of names."""
     del head
+    oldest = _OLDEST.fullmatch(relative)
+    if oldest is not None:
+        return Found(oldest[1])
     rollout = _ROLLOUT.fullmatch(relative)
     if rollout is not None:
         thread, segment, packed = rollout.groups()
@@ -119,6 +124,11 @@ def start(found: Found) -> State:
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one line."""
     out: list[Event] = []
+    if (state.pretty or line[:2] in (b"{", b"  ")) and pretty.is_part(line, offset, state):
+        own, began = pretty.line(line, offset, state, out)
+        for event in out:
+            event.offset, event.record = began, own
+        return out
     try:
         record: records.Line | None = records.line.decode(line)
     except (MsgspecError, UnicodeDecodeError, RecursionError):

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from hub.events import Event, Note, Prompt, Subagent, Thinking
-from observers.codex import records, state, tools
+from observers.codex import code, records, state, tools
 from observers.codex.records import Item, Message, mapping, parts, text
 from observers.codex.state import State
 
@@ -35,7 +35,7 @@ def prompt(memory: State, said: str, turn: str | None, offset: int, out: list[Ev
         if memory.turn is not None:
             state.finish(memory, None, "completed" if memory.said else "failed", out)
         state.begin(memory, turn, offset, out)
-    if memory.child:
+    if memory.child or memory.reviewing:
         out.append(Prompt(text=said, source="task"))
     else:
         out.append(Prompt(text=said, source="queued" if memory.prompted else "human"))
@@ -81,6 +81,8 @@ def completed(message: Message, offset: int, memory: State, out: list[Event]) ->
         child = text(item.agent_thread_id)
         if item.kind == "started" and child is not None:
             out.append(Subagent(child=child, call=number))
+    elif kind in ("EnteredReviewMode", "ExitedReviewMode"):
+        memory.reviewing = kind == "EnteredReviewMode"
     elif not isinstance(kind, str) or kind not in records.IGNORED_ITEMS:
         out.append(Note(code="unknown_record", detail=f"item_completed/{kind}"[:80]))
     return number
@@ -89,23 +91,44 @@ def completed(message: Message, offset: int, memory: State, out: list[Event]) ->
 def _tool(item: Item, number: str | None, memory: State, out: list[Event]) -> None:
     """A finished tool: ends its call, once.
 
-    Code mode (0.171, `exec` with JavaScript) runs commands under ids of their own (`exec-...`):
-    those begin and end here. A command that was given up has ended with its output already; what
-    the user ran (`!cmd`) is no call of the model.
+    A command that was given up has ended with its output already; what the user ran (`!cmd`) is no
+    call of the model.
     """
     if number is None:
         return
     call = memory.open.pop(number, None)
+    if call is None and number.startswith(code.INNER):
+        _inner(item, memory, out)
+        return
     if call is None:
         start = tools.inner(item, number)
-        own = number.startswith("exec-") or item.type == "WebSearch"
-        if not own or start is None or item.source == "user_shell":
+        if item.type != "WebSearch" or start is None:
             return
         memory.worked = True
         out.append(start)
     else:
         state.settle(number, call, out)
     out.append(tools.end(number, tools.finished(item)))
+
+
+def _inner(item: Item, memory: State, out: list[Event]) -> None:
+    """What a script of code mode ran: a part of the open call that names it, or of the first.
+
+    Several scripts can run at once, and their commands end in any order. A script in the background
+    that nobody waits for has no end of its own: its only command's is its end.
+    """
+    scripts = [key for key, call in memory.open.items() if call.name == code.NAME]
+    mark = state.fingerprint(tools.command(item.command))
+    named = [key for key in scripts if mark in memory.open[key].commands]
+    ended = tools.finished(item)
+    for key in (named or scripts)[:1]:
+        call = memory.open[key]
+        if not call.failed:
+            call.exit_code = ended.exit_code
+        call.failed = call.failed or not ended.ok
+        if call.running and call.commands == [mark]:
+            del memory.open[key]
+            out.append(tools.end(key, ended))
 
 
 def response(
@@ -153,7 +176,7 @@ def _call(item: Item, memory: State, out: list[Event]) -> str | None:
         return None
     state.reopen(memory, out)
     out.append(start)
-    state.opened(memory, start, out, asking=tools.asks(item))
+    state.opened(memory, start, out, asking=tools.asks(item), runs=tools.runs(item))
     return text(item.id) or start.call
 
 
@@ -166,11 +189,14 @@ def _output(item: Item, memory: State, out: list[Event]) -> None:
     ended = tools.output(item, out)
     state.settle(number, call, out)
     poll = next((key for key, own in memory.sessions.items() if own == number), None)
-    if ended.running is not None and call.name != "write_stdin":
+    if ended.running is not None and call.session is None:
         call.running = True
         memory.sessions[ended.running] = number
         return
     del memory.open[number]
+    if call.name == code.NAME:
+        ended.ok = ended.ok and not call.failed
+        ended.exit_code = call.exit_code if ended.exit_code is None else ended.exit_code
     if poll is not None:
         del memory.sessions[poll]
     out.append(tools.end(number, ended))
@@ -178,9 +204,13 @@ def _output(item: Item, memory: State, out: list[Event]) -> None:
         child = mapping(records.loose(ended.said.encode(errors="replace"))).get("agent_id")
         if isinstance(child, str):
             out.append(Subagent(child=child, call=number))
-    if call.session is not None and ended.running is None and ended.exit_code is not None:
+    over = ended.exit_code is not None or call.name == code.WAIT
+    if call.session is not None and ended.running is None and over:
         first = memory.sessions.pop(call.session, None)
-        if first is not None and memory.open.pop(first, None) is not None:
+        script = memory.open.pop(first, None) if first is not None else None
+        if first is not None and script is not None:
+            ended.ok = ended.ok and not script.failed
+            ended.exit_code = ended.exit_code if script.exit_code is None else script.exit_code
             out.append(tools.end(first, ended))
 
 
@@ -213,6 +243,7 @@ def _letter(item: Item, memory: State, out: list[Event]) -> None:
     content: Any = records.loose(item.content, out)
     said = parts(content).strip()
     if memory.child and said.startswith("Message Type:") and "FINAL_ANSWER" not in said[:40]:
-        body = said.partition("Payload:")[2].strip()
-        out.append(Prompt(text=body or said, source="task"))
+        head, _, body = said.partition("Payload:")
+        name = head.partition("Task name:")[2].partition("\n")[0]
+        out.append(Prompt(text=body.strip() or name.strip() or said, source="task"))
         memory.prompted = True

@@ -159,10 +159,17 @@ def _complete(message: Message, _offset: int, memory: State, out: list[Event]) -
     elif silent and not memory.failed:
         out.append(ErrorEvent(text="the turn ended without an answer"))
     failed = bool(error) or memory.failed or silent
-    state.finish(memory, turn, "failed" if failed else "completed", out)
+    reason = _reason(text(error.get("message")) or "") if failed else "completed"
+    state.finish(memory, turn, reason, out)
     if memory.plan is not None and memory.turn is None and memory.told.get("surface") == "tui":
         out.append(Wait(for_="plan", call=memory.plan, certain=False))
     return turn
+
+
+def _reason(said: str) -> str:
+    """Why a turn failed, where the message is one of two that say it."""
+    word = said.rpartition("Incomplete response returned, reason: ")[2]
+    return {"max_output_tokens": "max_tokens", "content_filter": "refused"}.get(word, "failed")
 
 
 def _failure(said: str, info: object, out: list[Event]) -> None:

@@ -197,8 +197,7 @@ IGNORED_EVENTS: Final = frozenset({
 """Known `event_msg` kinds that say nothing that another record does not say."""
 
 IGNORED_ITEMS: Final = frozenset({
-    "ContextCompaction", "EnteredReviewMode", "ExitedReviewMode", "HookPrompt", "Sleep",
-    "ImageView", "ImageGeneration",
+    "ContextCompaction", "HookPrompt", "Sleep", "ImageView", "ImageGeneration",
 })  # fmt: skip
 """Known `item_completed` kinds that say nothing here (0.149+)."""
 

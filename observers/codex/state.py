@@ -6,6 +6,7 @@ from zlib import crc32
 from msgspec import Struct, field
 
 from hub.events import Answer, Event, Meta, ToolStart, TurnEnd, TurnStart, Wait, WaitEnd
+from observers.codex import code
 
 FINISHED = 64
 """Ids of finished turns that are kept."""
@@ -21,7 +22,13 @@ class Call(Struct):
     running: bool = False
     """It goes on in the background: its output has come, its end has not."""
     session: str | None = None
-    """The background session that a `write_stdin` looks at."""
+    """The background session that a `write_stdin` (code mode: `wait`) looks at."""
+    commands: list[str] = field(default_factory=list)
+    """Code mode: fingerprints of what the script runs."""
+    failed: bool = False
+    """Code mode: something that the script ran has failed."""
+    exit_code: int | None = None
+    """Code mode: of the first command that failed, else of the last one."""
 
 
 class State(Struct):
@@ -38,6 +45,10 @@ class State(Struct):
     """Its counters go on from those of another thread or file."""
     paginated: bool = False
     """The last line had an `ordinal`: items stand in `item_completed` (0.149+)."""
+    pretty: bool = False
+    """An indented file of the TypeScript CLI; `piece` holds the lines of an open item."""
+    piece: list[bytes] = field(default_factory=list)
+    piece_at: int = 0
     floor: int = -1
     """Lines below this ordinal are the parent's."""
     inherited: bool = False
@@ -56,6 +67,8 @@ class State(Struct):
     turns: int = 0
     finished: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    reviewing: bool = False
+    """In a review (`/review`): its order to the reviewer is no prompt."""
     prompted: bool = False
     worked: bool = False
     """Something was said or called in this turn."""
@@ -140,12 +153,16 @@ def finish(state: State, turn: str | None, reason: str, out: list[Event]) -> Non
     state.fresh.clear()
 
 
-def opened(state: State, start: ToolStart, out: list[Event], *, asking: bool) -> None:
+def opened(
+    state: State, start: ToolStart, out: list[Event], *, asking: bool, runs: list[str]
+) -> None:
     """A call is on disk; says what it waits for."""
     name, number = start.name, start.call
-    call = Call(name)
+    call = Call(name, commands=[fingerprint(one) for one in runs[:50]])
     if name == "write_stdin" and start.args.get("session_id") is not None:
         call.session = str(start.args["session_id"])
+    elif name == code.WAIT and start.args.get("cell_id") is not None:
+        call.session = f"cell {start.args['cell_id']}"
     state.open[number] = call
     state.worked = True
     if name == "request_user_input":

@@ -78,14 +78,14 @@ def session_meta(meta: SessionMeta, state: State, out: list[Event]) -> None:
         relation=relation,
         started_at=None if state.segment else started,
     )
-    _system(meta.base_instructions or meta.instructions, state, out)
+    system(meta.base_instructions or meta.instructions, state, out)
     end = whole(base.get("end_ordinal_exclusive"))
     if base.get("thread_id") == state.id and end is not None:
         out.append(Rewind(seq=end, to_offset=whole(base.get("end_byte_offset"))))
 
 
-def _system(value: Any, state: State, out: list[Event]) -> None:
-    """0.89+: `base_instructions: {text}`; before: `instructions`, a string."""
+def system(value: Any, state: State, out: list[Event]) -> None:
+    """The system prompt. 0.89+: `base_instructions: {text}`; before: `instructions`, a string."""
     said = text(mapping(value).get("text")) or text(value)
     if said is not None:
         mark = sha256(said.encode(errors="replace")).hexdigest()

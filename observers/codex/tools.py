@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hub.decode import bounded
 from hub.events import Event, Intent, ToolEnd, ToolStart
+from observers.codex import code
 from observers.codex.records import Item, loose, mapping, parts, text, whole
 
 TERMINAL: Final = frozenset({
@@ -19,7 +20,7 @@ LOCATIONS: Final = frozenset({"read_file", "grep_files", "list_dir", "view_image
 _PATCHED = pattern(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\r?$", MULTILINE)
 _ESCALATED = pattern(r"""sandbox_permissions["']?\s*:\s*["']require_escalated""")
 _EXITED = pattern(r"(?:Process exited with code|Exit code:) (-?\d+)")
-_RUNNING = pattern(r"(?:Process running with session ID|Script running with cell ID) (\S+)")
+_RUNNING = pattern(r"Process running with session ID (\S+)|Script running with (cell) ID (\S+)")
 _FAILED = pattern(
     r"aborted by user|.{0,60}failed(?: in sandbox)?:|Script failed|unsupported call|err:"
     r"|.{0,80}Rejected\("
@@ -50,7 +51,23 @@ def call(item: Item) -> ToolStart | None:
     else:
         args = _arguments(item.arguments)
     intent, files = _intent(name, args, item)
+    if scripted(item):
+        found = code.script(item.input)
+        intent, files = found.intent, found.files
+        if found.commands:
+            args["cmd"] = code.shown(found.commands)
     return ToolStart(call=number, name=name, intent=intent, args=args, files=files)
+
+
+def scripted(item: Item) -> bool:
+    """Is it a call of code mode?"""
+    named = item.type == "custom_tool_call" and item.name == code.NAME
+    return named and isinstance(item.input, str)
+
+
+def runs(item: Item) -> list[str]:
+    """The commands of a script."""
+    return code.script(item.input).commands if scripted(item) else []
 
 
 def _arguments(value: Any) -> dict[str, Any]:
@@ -127,7 +144,8 @@ def output(item: Item, out: list[Event]) -> Ended:
     head = head[:400]
     running = _RUNNING.search(head)
     if running:
-        return Ended(ok=True, said=said, running=running[1])
+        own = running[1] or f"{running[2]} {running[3]}"
+        return Ended(ok=True, said=said, running=own)
     exited = _EXITED.search(head)
     code = int(exited[1]) if exited else None
     known = mark and (exited is not None or head.startswith(("Wall time", "Script")))
