@@ -1,44 +1,56 @@
-"""Responses of all sessions in; for each response in several of them, its one owner out.
+"""Sessions whose responses changed in; for each response in several of them its one owner out.
 
 The owner is the stated parent, else the session wholly contained in the other, else the one whose
-first unshared response is oldest (tie: the smaller key). Everybody else had it copied.
+first unshared response is oldest (tie: the smaller key). Everybody else had it copied. An owner
+whose files are gone stays the owner (`Memory`): what was counted once is not counted again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
-from hub.store import Response
+from hub.fold import Response
+from hub.model import Usage
+from hub.reading import total
+from hub.store import Store, Totals
 
 
-@dataclass
-class Ledger:
-    """Who owns what."""
+class Memory(Protocol):
+    """Owners that outlive the cache."""
 
-    responses: dict[str, dict[str, Response]] = field(default_factory=dict)
-    """Session -> response -> figures"""
-    owner: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Sessions that share responses -> the owner of those."""
-    shared: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """(agent, response) -> the sessions it stands in, where more than one."""
+    def owners(self, agent: str, names: Iterable[str]) -> dict[str, str]:
+        """Response -> the session that once claimed it, for those that were ever shared."""
+        ...
 
-    def own(self, session: str) -> dict[str, Response]:
-        """The responses that count for this session."""
-        agent = agent_of(session)
-        return {
-            name: one
-            for name, one in self.responses.get(session, {}).items()
-            if (agent, name) not in self.shared or self.owner[self.shared[agent, name]] == session
-        }
+    def claim(self, agent: str, owners: Mapping[str, str]) -> None:
+        """Remembers owners of shared responses."""
+        ...
 
-    def copied(self, session: str) -> dict[str, str]:
-        """Response -> the session that owns it instead."""
-        agent = agent_of(session)
-        owners = {
-            name: self.owner[self.shared[agent, name]]
-            for name in self.responses.get(session, {})
-            if (agent, name) in self.shared
-        }
-        return {name: owner for name, owner in owners.items() if owner != session}
+
+def settle(
+    store: Store,
+    memory: Memory,
+    changed: Mapping[str, Iterable[str]],
+    parents: Mapping[str, str | None],
+) -> dict[str, Totals]:
+    """Settles who owns what, and what the sessions concerned own in all.
+
+    Args:
+        store: every response of every session.
+        memory: owners of earlier days.
+        changed: session -> its responses that are new or changed.
+        parents: session -> its stated parent.
+
+    Returns:
+        Totals of every session whose own figures changed.
+    """
+    groups = _Groups(store, memory, parents)
+    by_agent: dict[str, set[str]] = {}
+    for key, names in changed.items():
+        by_agent.setdefault(agent_of(key), set()).update(name for name in names if ":" not in name)
+    concerned = set(changed)
+    for agent, names in by_agent.items():
+        concerned |= groups.settle(agent, names)
+    return {key: groups.totals(key) for key in concerned}
 
 
 def agent_of(session: str) -> str:
@@ -46,57 +58,111 @@ def agent_of(session: str) -> str:
     return session.partition(":")[0]
 
 
-def resolve(responses: dict[str, dict[str, Response]], parents: Mapping[str, str | None]) -> Ledger:
-    """Settles every shared response.
+class _Groups:
+    """Sessions that share responses."""
 
-    Args:
-        responses: session key -> response id -> figures; ids with `:` are local to a session.
-        parents: session key -> key of its stated parent.
-    """
-    ledger = Ledger(responses)
-    places: dict[tuple[str, str], list[str]] = {}
-    for key, ones in responses.items():
+    def __init__(self, store: Store, memory: Memory, parents: Mapping[str, str | None]) -> None:
+        self.store, self.memory, self.parents = store, memory, parents
+        self._sets: dict[str, dict[str, Response]] = {}
+        self._shared: dict[str, list[str]] = {}
+        self._owner: dict[tuple[str, ...], str] = {}
+
+    def settle(self, agent: str, names: set[str]) -> set[str]:
+        """Writes who owns these responses; the sessions whose figures change by it."""
+        asked = sorted(names)
+        self._shared = {
+            name: [key for key in keys if agent_of(key) == agent]
+            for name, keys in self.store.sharers(asked).items()
+        }
+        known = self.memory.owners(agent, asked)
+        rows: list[tuple[str, str, str | None]] = []
+        fresh: dict[str, str] = {}
+        concerned: set[str] = set()
+        for name in names & (self._shared.keys() | known.keys()):
+            keys = self._shared.get(name, [])
+            if len(keys) < 2:
+                keys = self.store.holders(name, agent)
+            remembered = known.get(name)
+            gone = remembered is not None and remembered not in self.parents
+            if len(keys) < 2 and not gone:
+                rows += [(key, name, None) for key in keys]
+                concerned |= set(keys)
+                continue
+            owner = remembered if gone and remembered is not None else self._decide(tuple(keys))
+            if remembered != owner:
+                fresh[name] = owner
+            rows += [(key, name, None if key == owner else owner) for key in keys]
+            concerned |= set(keys)
+        self.store.put_copies(rows)
+        self.memory.claim(agent, fresh)
+        return concerned & self.parents.keys()
+
+    def _decide(self, group: tuple[str, ...]) -> str:
+        if group not in self._owner:
+            self._owner[group] = self._choose(group)
+        return self._owner[group]
+
+    def _choose(self, group: tuple[str, ...]) -> str:
+        # parents that are each other's children state nothing
+        members = set(group)
+        stated = [key for key in group if not self._ancestors(key) & members] or list(group)
+        if len(stated) == 1:
+            return stated[0]
+        sets = {key: self._of(key).keys() for key in stated}
+        inner = min(stated, key=lambda key: (len(sets[key]), key))
+        if all(sets[inner] < sets[other] for other in stated if other != inner):
+            return inner
+        return min(stated, key=lambda key: (self._first_own(key), key))
+
+    def _of(self, key: str) -> dict[str, Response]:
+        if key not in self._sets:
+            self._sets[key] = self.store.responses(key)
+        return self._sets[key]
+
+    def _ancestors(self, key: str) -> set[str]:
+        seen: set[str] = set()
+        parent = self.parents.get(key)
+        while parent is not None and parent not in seen:
+            seen.add(parent)
+            parent = self.parents.get(parent)
+        return seen - {key}
+
+    def _first_own(self, key: str) -> str:
+        """Time of the first response that nobody else has; a session without one comes last."""
         agent = agent_of(key)
-        for name in ones:
-            if ":" not in name:
-                places.setdefault((agent, name), []).append(key)
-    for place, keys in places.items():
-        if len(keys) > 1:
-            group = tuple(sorted(keys))
-            ledger.shared[place] = group
-            ledger.owner.setdefault(group, "")
-    for group in ledger.owner:
-        ledger.owner[group] = _owner(group, ledger, parents)
-    return ledger
+        mine = self._of(key)
+        shared = {
+            name
+            for name, keys in self.store.sharers(list(mine)).items()
+            if sum(agent_of(one) == agent for one in keys) > 1
+        }
+        times = [one.at or "" for name, one in mine.items() if name not in shared]
+        return min(times, default="\uffff")
+
+    def totals(self, key: str) -> Totals:
+        """What a session owns of its responses, and what it inherited with the copied ones."""
+        mine = self._of(key)
+        copies = self.store.copies(key)
+        return totals_of(mine, copies)
 
 
-def _owner(group: tuple[str, ...], ledger: Ledger, parents: Mapping[str, str | None]) -> str:
-    # parents that are each other's children state nothing
-    members = set(group)
-    stated = [key for key in group if not _ancestors(key, parents) & members] or list(group)
-    if len(stated) == 1:
-        return stated[0]
-    sets = {key: set(ledger.responses[key]) for key in stated}
-    inner = min(stated, key=lambda key: (len(sets[key]), key))
-    if all(sets[inner] < sets[other] for other in stated if other != inner):
-        return inner
-    return min(stated, key=lambda key: (_first_own(key, ledger), key))
-
-
-def _ancestors(key: str, parents: Mapping[str, str | None]) -> set[str]:
-    seen: set[str] = set()
-    parent = parents.get(key)
-    while parent is not None and parent not in seen:
-        seen.add(parent)
-        parent = parents.get(parent)
-    return seen - {key}
-
-
-def _first_own(key: str, ledger: Ledger) -> str:
-    """Time of the first response that no other session has; a session without one comes last."""
-    times = [
-        one.at or ""
-        for name, one in ledger.responses[key].items()
-        if (agent_of(key), name) not in ledger.shared
-    ]
-    return min(times, default="\uffff")
+def totals_of(responses: Mapping[str, Response], copies: Mapping[str, str]) -> Totals:
+    """The totals of a session with these responses, of which these are somebody else's."""
+    own = {name: one for name, one in responses.items() if name not in copies}
+    out = Totals(total(own) if own else Usage(), responses=len(own))
+    costs = [one.cost for one in own.values()]
+    currencies = {one.currency for one in own.values()}
+    if costs and len(currencies) == 1 and all(cost is not None for cost in costs):
+        out.cost = sum(cost for cost in costs if cost is not None)
+        out.currency = currencies.pop()
+        bases = sorted({one.basis for one in own.values() if one.basis})
+        out.basis = bases[-1] if bases else None
+    out.models = sorted({one.model for one in own.values() if one.model})
+    for name, owner in copies.items():
+        if name in responses:
+            out.copied[owner] = out.copied.get(owner, 0) + 1
+    copied = [one for name, one in responses.items() if name in copies]
+    if copied:
+        last = max(copied, key=lambda one: one.n)
+        out.inherited, out.own_at = last.upto, last.next_at
+    return out

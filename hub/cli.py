@@ -99,7 +99,7 @@ def ls(
     if not as_json and not quick and sys.stdout.isatty():
         _first_look(local, filters, tree=tree)
     found = listing.catalogue(local.engine, quick=quick, host=os.uname().nodename)
-    chosen = listing.select(found.sessions.values(), filters, local.engine.machine.now())
+    chosen = listing.listed(found, filters)
     if as_json:
         _print_json(chosen)
     else:
@@ -111,18 +111,11 @@ def _first_look(local: "Local", filters: Any, *, tree: bool) -> None:
     """On a terminal, a home that would take long to read is shown at once from heads and tails."""
     from hub import listing  # noqa: PLC0415
 
-    rows = local.store.files()
-    new = sum(
-        file.size
-        for file in local.engine.scan().files
-        if file.path not in rows or rows[file.path].size != file.size
-    )
-    if new < 32 << 20:
+    if local.engine.unread() < 32 << 20:
         return
     found = listing.catalogue(local.engine, quick=True, host=os.uname().nodename)
-    chosen = listing.select(found.sessions.values(), filters, local.engine.machine.now())
-    lines = _print_table(local, found, chosen, tree=tree)
-    typer.echo(f"reading {new >> 20} MiB of new records ...", err=True)
+    lines = _print_table(local, found, listing.listed(found, filters), tree=tree)
+    typer.echo("reading what is new ...", err=True)
     if lines + 1 < _size()[1]:
         # the exact table is written over this one
         sys.stdout.write(f"\x1b[{lines + 1}A\x1b[J")
@@ -136,7 +129,7 @@ def _print_table(
 
     if not chosen:
         return _empty(found)
-    rows = render.fold_rows(chosen, found.sessions, tree=tree)
+    rows = render.fold_rows(chosen, found.keys(), tree=tree)
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     lines = render.table(rows, _size()[0], local.engine.machine.now(), colour=colour)
     typer.echo("\n".join(lines))
@@ -147,10 +140,10 @@ def _empty(found: "Catalogue") -> int:
     """With no sessions: where it looked, and what to do next."""
     from hub.text import line  # noqa: PLC0415
 
-    looked = found.seen.tree.roots if found.seen is not None else []
+    looked = found.seen.tree.roots
     lines = (
-        [f"{len(found.sessions)} session(s) are there, and none fits. Try: agenthub ls --all"]
-        if found.sessions
+        [f"{len(found.keys())} session(s) are there, and none fits. Try: agenthub ls --all"]
+        if found.keys()
         else [
             "No sessions yet.",
             "Looked in:",
@@ -181,15 +174,14 @@ def show(
     from hub import events, transcript  # noqa: PLC0415
 
     _, found, whole = _find(key)
-    indexed = found.indexed.get(whole)
-    if indexed is None:
-        detail = "; ".join(alert.detail for alert in found.sessions[whole].alerts)
+    if not found.files(whole) and found.session(whole).alerts:
+        detail = "; ".join(alert.detail for alert in found.session(whole).alerts)
         raise AgenthubError(f"{whole} cannot be shown: {detail}")
     try:
         if raw is not None:
-            _write(b"".join(one + b"\n" for one in transcript.raw(indexed, raw)))
+            _write(b"".join(one + b"\n" for one in transcript.raw(found, whole, raw)))
             return
-        stream = list(transcript.events(indexed))
+        stream = list(transcript.events(found, whole))
     except OSError as error:
         raise AgenthubError(
             f"{error.filename}: {(error.strerror or str(error)).lower()}"
@@ -242,17 +234,16 @@ def _find(wanted: str) -> "tuple[Local, Catalogue, str]":
 
     local = _open()
     found = listing.catalogue(local.engine, host=os.uname().nodename)
-    return local, found, keys.find(wanted, found.sessions)
+    return local, found, keys.find(wanted, found.keys())
 
 
 def _troubles(local: "Local", found: "Catalogue") -> None:
     """Each path that could not be read, once, on stderr."""
     from hub.text import line  # noqa: PLC0415
 
-    if found.seen is not None:
-        told = {one.path: one.reason for one in found.seen.troubles}
-        for path, reason in sorted(told.items()):
-            _complain(f"{line(path)}: {reason}; agenthub lists what it can read")
+    told = {one.path: one.reason for one in found.seen.troubles}
+    for path, reason in sorted(told.items()):
+        _complain(f"{line(path)}: {reason}; agenthub lists what it can read")
     if local.store.notice is not None:
         _complain(local.store.notice)
 

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from hub.cursor import open_regular
 from hub.errors import ConfigError
+from hub.price import UNITS, Rate, Sheet
 
 
 class Agent(Struct):
@@ -29,6 +30,8 @@ class Settings(Struct):
     """`[privacy] exclude`: folders that are never entered."""
     adapters: list[str] = field(default_factory=list)
     """`[adapters] enable`: foreign adapters that may be loaded."""
+    prices: dict[str, Sheet] = field(default_factory=dict)
+    """`[prices."MODEL"]`: the user's own, of a gateway say."""
 
 
 def load(
@@ -81,4 +84,12 @@ def _validate(path: Path, raw: dict[str, object]) -> Settings:
         agents={name: Agent(list(one.roots), one.executable) for name, one in file.agents.items()},
         exclude=list(file.privacy.exclude),
         adapters=list(file.adapters.enable),
+        prices={
+            model: Sheet(
+                {unit: Rate(price) for unit in UNITS if (price := getattr(one, unit)) is not None},
+                source="override",
+                currency=one.currency,
+            )
+            for model, one in file.prices.items()
+        },
     )

@@ -26,12 +26,25 @@ class AdaptersTable(_Strict):
     enable: list[str] = Field(default_factory=list)
 
 
+class PriceTable(_Strict):
+    """`[prices."MODEL"]`: for a million tokens; searches for a thousand."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+    cache_write_1h: float | None = Field(default=None, ge=0)
+    searches: float | None = Field(default=None, ge=0)
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
+
+
 class File(_Strict):
     """The whole file."""
 
     agents: dict[str, AgentTable] = Field(default_factory=dict)
     privacy: PrivacyTable = Field(default_factory=PrivacyTable)
     adapters: AdaptersTable = Field(default_factory=AdaptersTable)
+    prices: dict[str, PriceTable] = Field(default_factory=dict)
 
 
 def problems(error: ValueError) -> str:

@@ -143,16 +143,26 @@ class Reader:
                 return
             size = WINDOW if moved else 2 * size  # one frame longer than the window
 
-    def tail(self, size: int, first: int) -> list[tuple[int, bytes]]:
-        """The complete lines of the last `size` bytes of a file of lines, from `first` on."""
-        start = max(first, self.stat.st_size - size)
-        data = os.pread(self._descriptor, self.stat.st_size - start, start)
-        if start > first:
-            cut = data.find(b"\n") + 1
-            if cut == 0:
+    def ends(self, size: int) -> list[tuple[int, bytes]]:
+        """The complete lines of the first and of the last `size` bytes of a file of lines.
+
+        A first line that is longer is read whole: it says whose the file is.
+        """
+        data = os.pread(self._descriptor, size, 0)
+        while b"\n" not in data:
+            more = os.pread(self._descriptor, framing.CHUNK, len(data))
+            if not more:
                 return []
-            start, data = start + cut, data[cut:]
-        return framing.split(data, start, start).lines
+            data += more
+        head = framing.split(data, 0, 0)
+        start = max(head.position, self.stat.st_size - size)
+        tail = os.pread(self._descriptor, self.stat.st_size - start, start)
+        if start > head.position:
+            cut = tail.find(b"\n") + 1
+            if cut == 0:
+                return head.lines
+            start, tail = start + cut, tail[cut:]
+        return head.lines + framing.split(tail, start, start).lines
 
 
 def open_regular(path: str) -> int:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from hub import framing
 from hub.adapter import Found, Observer, Root
@@ -57,6 +58,8 @@ class Tree:
     """(agent, root, is it there)"""
     skipped: int = 0
     """Entries that no observer claims."""
+    unchanged: set[str] = field(default_factory=set)
+    """Paths of known files that are as they were."""
 
 
 def roots_of(
@@ -72,17 +75,37 @@ def roots_of(
     return list(out.values())
 
 
+class Known(Protocol):
+    """What a file was when it was read last."""
+
+    @property
+    def device(self) -> int: ...  # noqa: D102
+    @property
+    def inode(self) -> int: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def mtime(self) -> int: ...  # noqa: D102
+    @property
+    def version(self) -> int: ...  # noqa: D102
+
+
 def scan(
-    agent: str, observer: Observer, roots: Iterable[Root], tree: Tree, exclude: Sequence[str] = ()
+    agent: str,
+    observer: Observer,
+    roots: Iterable[Root],
+    tree: Tree,
+    exclude: Sequence[str] = (),
+    known: Mapping[str, Known] | None = None,
 ) -> None:
-    """Adds what is below the roots to `tree`."""
+    """Adds what is below the roots to `tree`: known files that changed, and new ones."""
     seen_files: set[tuple[int, int]] = set()
     for root in roots:
         there = Path(root.path).is_dir()
         tree.roots.append((agent, root, there))
         if not there:
             continue
-        walker = _Walker(agent, observer, root, tree, seen_files, exclude)
+        walker = _Walker(agent, observer, root, tree, seen_files, exclude, known or {})
         for folder in root.folders:
             walker.walk(folder)
 
@@ -98,8 +121,10 @@ class _Walker:
         tree: Tree,
         seen: set[tuple[int, int]],
         exclude: Sequence[str],
+        known: Mapping[str, Known],
     ) -> None:
         self.agent, self.observer, self.root, self.tree = agent, observer, root, tree
+        self.known, self.version = known, observer.VERSION
         self.seen_files = seen
         self.seen_folders: set[tuple[int, int]] = set()
         self.exclude = [
@@ -164,6 +189,18 @@ class _Walker:
             self._trouble(relative, entry.path, error)
 
     def _file(self, relative: str, path: str, state: os.stat_result) -> None:
+        row = self.known.get(path)
+        if (
+            row is not None
+            and row.size == state.st_size
+            and row.mtime == state.st_mtime_ns
+            and row.inode == state.st_ino
+            and row.device == state.st_dev
+            and row.version == self.version
+        ):
+            self.seen_files.add((state.st_dev, state.st_ino))
+            self.tree.unchanged.add(path)
+            return
         found = self.observer.find(readable(relative), lambda: head(path))
         if found is None:
             self.tree.skipped += 1

@@ -35,13 +35,13 @@ def report(local: Local) -> dict[str, Any]:
             "unknown_records": {},
             "notes": {},
         }
-    if seen is not None:
-        for agent, root, there in seen.tree.roots:
-            agents[agent]["roots"].append({"path": root.path, "exists": there})
-        for file in seen.tree.files:
+    for agent, root, there in seen.tree.roots:
+        agents[agent]["roots"].append({"path": root.path, "exists": there})
+    for key in sorted(out.keys()):
+        for file in out.files(key):
             agents[file.agent]["files"] += 1
             agents[file.agent]["bytes"] += file.size
-    for session in out.sessions.values():
+    for session in out.sessions():
         entry = agents[session.agent]
         entry["sessions"] += 1
         version = session.cli_version or "unknown"
@@ -55,9 +55,7 @@ def report(local: Local) -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "agents": agents,
-        "unreadable": [
-            {"path": one.path, "reason": one.reason} for one in (seen.troubles if seen else [])
-        ],
+        "unreadable": [{"path": one.path, "reason": one.reason} for one in seen.troubles],
         "cache": {"path": str(local.places.cache_db), "notice": local.store.notice},
         "config": {"path": str(local.places.config), "exists": local.places.config.is_file()},
         "foreign_adapters": foreign(local),

@@ -4,13 +4,11 @@ from typing import Any
 
 from hub.listing import Catalogue
 from hub.model import Session
-from hub.observe import Indexed
 
 
 def explain(catalogue: Catalogue, key: str) -> dict[str, Any]:
     """The explanation as plain data: `state`, `title`, `counts`, `usage`, `cost`, `files`."""
-    session = catalogue.sessions[key]
-    indexed = catalogue.indexed.get(key)
+    session = catalogue.session(key)
     return {
         "key": key,
         "state": {
@@ -24,16 +22,16 @@ def explain(catalogue: Catalogue, key: str) -> dict[str, Any]:
         "title": _title(catalogue, session),
         "counts": _counts(catalogue, session),
         "usage": _usage(catalogue, session),
-        "cost": "no price table yet: cost is unknown" if session.cost_usd is None else "",
-        "files": _files(indexed, session),
+        "cost": _cost(catalogue, session),
+        "files": _files(catalogue, session),
         "notes": session.notes,
         "alerts": session.alerts,
     }
 
 
 def _title(catalogue: Catalogue, session: Session) -> dict[str, Any]:
-    fold = catalogue.folds.get(session.key)
-    if fold is None or session.title is None:
+    fold = catalogue.fold(session.key)
+    if session.title is None:
         return {"value": session.title, "rule": "nothing gives it a title"}
     if fold.title_spot is not None and fold.title is not None:
         spot = fold.title_spot
@@ -44,9 +42,11 @@ def _title(catalogue: Catalogue, session: Session) -> dict[str, Any]:
     return {"value": session.title, "rule": "the first prompt, in one line"}
 
 
+_INHERITED = ("turns", "prompts", "tool_calls", "failed_tools", "failed_turns")
+
+
 def _counts(catalogue: Catalogue, session: Session) -> dict[str, Any]:
-    fold = catalogue.folds.get(session.key)
-    lost = fold.lost_turns if fold is not None else 0
+    inherited = catalogue.totals(session.key).inherited
     return {
         "turns": session.turns,
         "prompts": session.prompts,
@@ -54,23 +54,20 @@ def _counts(catalogue: Catalogue, session: Session) -> dict[str, Any]:
         "errors": session.errors,
         "rule": "turns = begun turns; prompts = human, dispatched and queued texts;"
         " errors = failed tools + failed turns",
-        "turns_without_an_end": lost,
+        "turns_without_an_end": catalogue.fold(session.key).lost_turns,
+        "inherited": dict(zip(_INHERITED, inherited, strict=True)),
     }
 
 
 def _usage(catalogue: Catalogue, session: Session) -> dict[str, Any]:
-    ledger = catalogue.ledger
-    mine = ledger.responses.get(session.key, {})
-    copied = ledger.copied(session.key)
-    fold = catalogue.folds.get(session.key)
-    repeats = max(0, (fold.usage_events if fold is not None else 0) - len(mine))
-    by_owner: dict[str, int] = {}
-    for owner in copied.values():
-        by_owner[owner] = by_owner.get(owner, 0) + 1
+    totals = catalogue.totals(session.key)
+    by_owner = totals.copied
+    mine = totals.responses + sum(by_owner.values())
+    repeats = max(0, catalogue.fold(session.key).usage_events - mine)
     return {
         "value": session.usage,
         "with_children": session.usage_with_children,
-        "responses": len(mine) - len(copied),
+        "responses": totals.responses,
         "dropped": [
             *(
                 [{"rule": "a record repeats the response it belongs to", "records": repeats}]
@@ -89,10 +86,27 @@ def _usage(catalogue: Catalogue, session: Session) -> dict[str, Any]:
     }
 
 
-def _files(indexed: Indexed | None, session: Session) -> list[dict[str, Any]]:
-    if indexed is None:
-        return []
-    sidecars = sorted({event.path for event in indexed.sidecars})
+def _cost(catalogue: Catalogue, session: Session) -> dict[str, Any]:
+    """The cost and how it came about; whoever pays by subscription pays otherwise."""
+    totals = catalogue.totals(session.key)
+    basis = session.cost_basis
+    if session.cost_usd is not None and basis is not None:
+        rule = {
+            "table": f"list price (genai-prices {basis.version}), request by request;"
+            " a subscription is billed otherwise",
+            "override": "your own [prices], request by request",
+            "cli": "what the agent itself says; no table knows its model",
+        }[basis.source]
+        return {"usd": session.cost_usd, "rule": rule}
+    if totals.cost is not None:
+        rule = f"your own [prices]: {totals.cost:g} {totals.currency}"
+        return {"usd": None, "rule": rule, "amount": totals.cost, "currency": totals.currency}
+    models = ", ".join(totals.models) or "nothing"
+    return {"usd": None, "rule": f"no price is known for a request of {models}"}
+
+
+def _files(catalogue: Catalogue, session: Session) -> list[dict[str, Any]]:
+    sidecars = sorted({event.path for event in catalogue.asides(session.key)})
     return [
         *(
             {"path": source.path, "format": source.format, "size": source.size,
@@ -122,6 +136,9 @@ def text_of(explanation: dict[str, Any]) -> list[str]:
     names = ("turns", "prompts", "tool_calls", "errors")
     out += ["", "counts: " + ", ".join(f"{name} {counts[name]}" for name in names)]
     out.append(f"  {counts['rule']}")
+    if any(counts["inherited"].values()):
+        told = ", ".join(f"{name} {one}" for name, one in counts["inherited"].items())
+        out.append(f"  not counted, inherited with a copied history: {told}")
     if counts["turns_without_an_end"]:
         out.append(f"  {counts['turns_without_an_end']} turn(s) never ended and count as turns")
     usage = explanation["usage"]
@@ -133,7 +150,9 @@ def text_of(explanation: dict[str, Any]) -> list[str]:
         )
         owner = f" ({one['owner']})" if "owner" in one else ""
         out.append(f"  not counted: {what}: {one['rule']}{owner}")
-    out += ["", f"cost: {explanation['cost']}", "", "files:"]
+    cost = explanation["cost"]
+    amount = "unknown" if cost["usd"] is None else f"{cost['usd']:.6f} USD"
+    out += ["", f"cost: {amount}", f"  {cost['rule']}", "", "files:"]
     for one in explanation["files"]:
         read = f", {one['read']} of {one['size']} bytes read" if "size" in one else ""
         out.append(f"  {one['path']} ({one['format']}{read})")

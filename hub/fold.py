@@ -4,6 +4,8 @@ No clock and no liveness here: `hub.state` adds those. A fold is a plain struct 
 keeps, so that a grown file costs only its growth.
 """
 
+from typing import TypeAlias
+
 from msgspec import UNSET, Struct, field
 
 from hub.decode import bounded
@@ -28,6 +30,7 @@ from hub.events import (
     Wait,
     WaitEnd,
 )
+from hub.model import Usage
 
 TEXT = 2_000
 """Characters kept of a text in a session."""
@@ -63,6 +66,30 @@ class Spot(Struct):
     text: str
     path: str
     offset: int
+
+
+Counts: TypeAlias = tuple[int, int, int, int, int]
+"""Turns, prompts, tool calls, failed tools, failed turns."""
+
+
+class Response(Struct):
+    """One response of a model, as one session has it."""
+
+    at: str | None
+    model: str | None
+    counts: Usage
+    raw: dict[str, object] | None = None
+    n: int = 0
+    """Number of its event in the session."""
+    cost: float | None = None
+    """List price in `currency`; null where it is not known."""
+    currency: str = "USD"
+    basis: str | None = None
+    """`table` or `override`, and behind a colon the version of the table."""
+    upto: Counts = (0, 0, 0, 0, 0)
+    """The session's counts before the turn after this response began."""
+    next_at: str | None = None
+    """When that turn began: where a copy of everything before it becomes a session's own."""
 
 
 class Fold(Struct):
@@ -108,6 +135,8 @@ class Fold(Struct):
     """Native id of a child -> the call that made it."""
     notes: dict[str, int] = field(default_factory=dict)
     """`code` or `code:detail` -> how often."""
+    last: tuple[str, Response] | None = None
+    """The response after which no turn has begun yet."""
     usage_events: int = 0
     """With the number of responses this says how many repeats were dropped."""
 
@@ -171,6 +200,16 @@ class Fold(Struct):
         if key not in self.notes and len(self.notes) >= KEPT_NOTES:
             key = code  # whoever invents a kind a record must not fill the store
         self.notes[key] = self.notes.get(key, 0) + 1
+
+    def counts(self) -> Counts:
+        """What a copy of everything so far would inherit."""
+        return (
+            self.turns,
+            self.prompts,
+            self.tool_calls,
+            self.failed_tools,
+            self.failed_turns,
+        )
 
     def _meta(self, event: Meta) -> None:
         for name in (

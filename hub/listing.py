@@ -1,46 +1,35 @@
 """What the engine saw in; the sessions as everybody gets them out: judged, claimed, ordered.
 
-`Catalogue` joins files, registry entries and locks into `Session` rows; `select` applies the
-filters that the table and `--json` share.
+`Catalogue` joins files, registry entries and locks into `Session` rows, each when it is asked for:
+a list of the last week never touches the rest. `select` applies the filters that the table and
+`--json` share.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hub import registry
 from hub.adapter import Claim
-from hub.claims import Ledger, resolve
 from hub.decode import bounded
 from hub.discover import File, Trouble
+from hub.events import Event
 from hub.fold import TEXT, Fold
-from hub.keys import key_of, native_of
+from hub.keys import native_of
 from hub.liveness import Inode, Machine
-from hub.model import Alert, Context, Counted, Session, Source, Usage
-from hub.observe import Engine, Indexed, Seen
+from hub.model import Alert, Context, CostBasis, Counted, Session, Source, Usage
+from hub.observe import Engine, Seen, asides_of
 from hub.state import Trace, Verdict, judge, seconds
+from hub.store import FileRow, SessionRow, Totals
 
 DAYS = 7
 """A session that is not live is listed this long after its last record."""
 TITLE = 200
 
 
-@dataclass
-class Catalogue:
-    """Every session, and what it was made of."""
-
-    sessions: dict[str, Session] = field(default_factory=dict)
-    indexed: dict[str, Indexed] = field(default_factory=dict)
-    folds: dict[str, Fold] = field(default_factory=dict)
-    """With the sidecars' titles and parents in."""
-    traces: dict[str, list[Trace]] = field(default_factory=dict)
-    ledger: Ledger = field(default_factory=Ledger)
-    seen: Seen | None = None
-
-
-def catalogue(engine: Engine, *, quick: bool = False, host: str | None = None) -> Catalogue:
+def catalogue(engine: Engine, *, quick: bool = False, host: str | None = None) -> "Catalogue":
     """Looks at everything once.
 
     Args:
@@ -48,78 +37,292 @@ def catalogue(engine: Engine, *, quick: bool = False, host: str | None = None) -
         quick: head and tail only where the store knows nothing; counts are null there.
         host: name of this machine.
     """
-    seen = engine.step(quick=quick)
-    out = Catalogue(seen=seen)
-    out.traces = _traces(seen, engine.machine)
-    for key in out.traces.keys() - seen.sessions.keys():
-        seen.sessions[key] = _unwritten(key, out.traces[key], seen)
-    for key, indexed in seen.sessions.items():
-        fold = indexed.fold
-        if indexed.sidecars:
+    return Catalogue(engine, engine.step(quick=quick), host)
+
+
+class Catalogue:
+    """Every session of one look; nothing is decoded or judged before it is asked for."""
+
+    def __init__(self, engine: Engine, seen: Seen, host: str | None) -> None:
+        self.engine, self.seen, self.host = engine, seen, host
+        self.now = engine.machine.now()
+        self._traces = _Traces(engine, seen)
+        self._sessions: dict[str, Session] = {}
+        self._folds: dict[str, Fold] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._children: dict[str, list[str]] | None = None
+
+    def keys(self) -> set[str]:
+        """The key of every session."""
+        return self.seen.rows.keys() | self._traces.live_keys() | self.seen.trouble.keys()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys()
+
+    def sessions(self, keys: Iterable[str] | None = None) -> Iterator[Session]:
+        """These sessions, or all."""
+        for key in sorted(self.keys() if keys is None else keys):
+            yield self.session(key)
+
+    def since(self, at: float) -> set[str]:
+        """The sessions that may be live, could not be read, or have a record after `at`."""
+        begin = datetime.fromtimestamp(max(at, 0), UTC).isoformat()[:19]
+        recent = {
+            key
+            for key, row in self.seen.rows.items()
+            if row.updated_at is None or row.updated_at >= begin
+        }
+        return recent | self._traces.live_keys() | self.seen.trouble.keys() | self._live_families()
+
+    def _live_families(self) -> set[str]:
+        """Sub-agents of live sessions live with them."""
+        out: set[str] = set()
+        todo = list(self._traces.live_keys())
+        while todo:
+            for child in self.children(todo.pop()):
+                if child not in out:
+                    out.add(child)
+                    todo.append(child)
+        return out
+
+    def children(self, key: str) -> list[str]:
+        """The sub-agents that a session made."""
+        if self._children is None:
+            self._children = {}
+            for name, row in self.seen.rows.items():
+                if row.relation == "subagent" and row.parent is not None:
+                    self._children.setdefault(row.parent, []).append(name)
+        return self._children.get(key, [])
+
+    def fold(self, key: str) -> Fold:
+        """What a session's records and sidecars say."""
+        if key not in self._folds:
+            self._folds[key] = self._fold(key)
+        return self._folds[key]
+
+    def _fold(self, key: str) -> Fold:
+        if key in self.seen.quick:
+            fold = self.seen.quick[key].fold
+        elif key in self.seen.rows:
+            fold = self.engine.store.fold(key)
+        else:
+            fold = Fold()
+        asides = self.asides(key)
+        if asides:
             fold = copy(fold)
             fold.meta = dict(fold.meta)
-            for event in indexed.sidecars:
+            for event in asides:
                 fold.apply(event)
-        out.folds[key] = fold
-        parent = fold.meta.get("parent")
-        if isinstance(parent, str):
-            indexed.parent = key_of(indexed.agent, parent)
-            indexed.relation = str(fold.meta.get("relation") or "subagent")
-    out.indexed = seen.sessions
-    out.ledger = resolve(seen.responses, {key: one.parent for key, one in seen.sessions.items()})
-    verdicts: dict[str, Verdict] = {}
-    for key in sorted(seen.sessions):
-        _verdict(key, out, verdicts, engine.machine.now(), set())
-    for key, indexed in seen.sessions.items():
-        out.sessions[key] = _session(indexed, out, verdicts[key], host)
-    _families(out.sessions)
-    for problem in seen.troubles:
-        _unreadable(problem, out, host)
-    return out
+        if key not in self.seen.rows:
+            for trace in self.traces(key):
+                if trace.claim is not None and trace.claim.cwd is not None:
+                    fold.meta["cwd"] = trace.claim.cwd
+        return fold
 
+    def asides(self, key: str) -> list[Event]:
+        """The events that sidecars have for a session."""
+        return [*asides_of(self.engine.store, key), *self.seen.asides.get(key, ())]
 
-def _verdict(
-    key: str, out: Catalogue, done: dict[str, Verdict], now: float, above: set[str]
-) -> Verdict:
-    """The verdict of a session, its parent's first; a parent that is its own child is nobody's."""
-    if key in done:
-        return done[key]
-    indexed = out.indexed[key]
-    parent: Verdict | None = None
-    if (
-        indexed.relation == "subagent"
-        and indexed.parent in out.indexed
-        and indexed.parent not in above
-    ):
-        parent = _verdict(indexed.parent, out, done, now, above | {key})
-    done[key] = judge(out.folds[key], out.traces.get(key, ()), now, parent)
-    return done[key]
+    def traces(self, key: str) -> list[Trace]:
+        """Registry entries and locks of a session."""
+        return self._traces.of(key)
 
+    def totals(self, key: str) -> Totals:
+        """What a session owns of its responses."""
+        row = self.seen.rows.get(key)
+        return row.totals if row is not None else Totals()
 
-def _traces(seen: Seen, machine: Machine) -> dict[str, list[Trace]]:
-    """Registry entries and locks by session."""
-    out: dict[str, list[Trace]] = {}
-    domains = machine.domains()
-    for agent, file, claim in seen.claims:
-        out.setdefault(key_of(agent, claim.session), []).append(
-            _claimed(agent, file, claim, machine, domains)
+    def files(self, key: str) -> list[FileRow]:
+        """A session's log files, in the order of reading."""
+        return self.seen.files.get(key, [])
+
+    def verdict(self, key: str) -> Verdict:
+        """The state of a session, its parent's judged first."""
+        chain: list[str] = []
+        name: str | None = key
+        while name is not None and name not in self._verdicts and name not in chain:
+            chain.append(name)
+            row = self.seen.rows.get(name)
+            above = row.parent if row is not None and row.relation == "subagent" else None
+            name = above if above in self.seen.rows or above in self._traces else None
+        for one in reversed(chain):
+            row = self.seen.rows.get(one)
+            above = row.parent if row is not None and row.relation == "subagent" else None
+            parent = self._verdicts.get(above) if above is not None else None
+            self._verdicts[one] = self._judge(one, parent)
+        return self._verdicts[key]
+
+    def _judge(self, key: str, parent: Verdict | None) -> Verdict:
+        fold, traces = self.fold(key), self.traces(key)
+        memory = self.engine.memory
+        verdict = judge(fold, traces, self.now, parent)
+        if fold.open_turn is None or verdict.live is not False or self.seen.quick:
+            return verdict
+        remembered = self._traces.crashes.get(key)
+        if traces:
+            if remembered is None or remembered[0] != fold.events:
+                trace = traces[0]
+                memory.crashed(key, fold.events, self.now, trace.path, trace.text)
+        elif remembered is not None and remembered[0] == fold.events:
+            text = f"{remembered[2]} (remembered: the agent has tidied it away since)"
+            return judge(fold, [Trace(remembered[1], False, text)], self.now, parent)
+        return verdict
+
+    def session(self, key: str) -> Session:
+        """One session, as everybody gets it."""
+        if key not in self._sessions:
+            self._sessions[key] = self._session(key)
+        return self._sessions[key]
+
+    def _session(self, key: str) -> Session:
+        fold, verdict = self.fold(key), self.verdict(key)
+        trouble = self.seen.trouble.get(key, [])
+        if key not in self.seen.rows and trouble and not self.traces(key):
+            return _unreadable(key, trouble, self.host)
+        row = self.seen.rows.get(key) or self._unwritten(key)
+        complete = key not in self.seen.quick and not trouble
+        counted = complete or None
+        files = self.files(key)
+        times = [file.mtime for file in files]
+        totals, meta = row.totals, fold.meta
+        own = [mine - theirs for mine, theirs in zip(fold.counts(), totals.inherited, strict=True)]
+        names = [one.claim.name for one in self.traces(key) if one.claim and one.claim.name]
+        parent, relation = self._parent(row)
+        cost, basis = _cost(totals, meta)
+        return Session(
+            key=key,
+            agent=row.agent,
+            id=row.id,
+            host=self.host,
+            root=row.root,
+            parent=parent,
+            relation=relation,
+            title=_title(fold, names[0] if names else None),
+            cwd=_text(meta, "cwd"),
+            git_branch=_text(meta, "git_branch"),
+            model=_text(meta, "model"),
+            effort=_text(meta, "effort"),
+            cli_version=_text(meta, "cli_version"),
+            surface=_text(meta, "surface") or "unknown",
+            state=verdict.state,
+            outcome=verdict.outcome,
+            waiting_for=verdict.waiting_for,
+            activity=verdict.activity,
+            evidence=verdict.evidence,
+            certain=verdict.certain,
+            alternatives=verdict.alternatives,
+            pid=verdict.pid,
+            tty=verdict.tty,
+            tmux=verdict.tmux,
+            live=verdict.live,
+            started_at=totals.own_at or fold.started_at or (stamp(min(times)) if times else None),
+            updated_at=fold.updated_at or (stamp(max(times)) if times else None),
+            turns=counted and own[0],
+            prompts=counted and own[1],
+            tool_calls=counted and own[2],
+            errors=counted and own[3] + own[4],
+            last_prompt=fold.last_prompt,
+            last_answer=fold.last_answer,
+            last_tools=fold.last_tools,
+            last_command=fold.last_command,
+            last_error=fold.last_error,
+            files_touched=fold.files,
+            usage=totals.usage if complete else None,
+            usage_with_children=self._with_children(key) if complete else None,
+            context=_context(fold),
+            cost_usd=cost if complete else None,
+            cost_basis=basis if complete else None,
+            alerts=_alerts(trouble, fold),
+            sources=[
+                Source(file.relative, file.framing, file.size, file.position) for file in files
+            ],
+            notes=[_counted(name, count) for name, count in sorted(fold.notes.items())],
+            complete=complete,
         )
-    held: Mapping[Inode, int] = machine.locks() if seen.locks else {}
-    for file in seen.locks:
-        pid = held.get((file.device, file.inode))
-        key = key_of(file.agent, file.found.id)
-        if pid is None and domains is None:
-            trace = Trace(file.relative, None, "a lock whose owner cannot be seen on this system")
-        elif pid is None:
-            trace = Trace(file.relative, False, "the lock file is there and nobody holds it")
-        elif pid == 0:
+
+    def _parent(self, row: SessionRow) -> tuple[str | None, Any]:
+        """The stated parent, else the owner of what was copied: shared ids prove a fork."""
+        if row.parent is not None:
+            return row.parent, row.relation
+        copied = row.totals.copied
+        if not copied:
+            return None, None
+        return max(copied, key=lambda owner: (copied[owner], owner)), "fork"
+
+    def _with_children(self, key: str) -> Usage:
+        """Tokens of a session and of every sub-agent below it, forks never."""
+        usage, seen, todo = Usage(), {key}, [key]
+        while todo:
+            name = todo.pop()
+            usage = usage.plus(self.totals(name).usage)
+            for child in self.children(name):
+                if child not in seen:
+                    seen.add(child)
+                    todo.append(child)
+        return usage
+
+    def _unwritten(self, key: str) -> SessionRow:
+        """A session that has a process or a lock and no transcript yet."""
+        root = self._traces.root(key)
+        return SessionRow(
+            key, key.partition(":")[0], native_of(key), root, "", None, None, None, Totals()
+        )
+
+
+class _Traces:
+    """Registry entries and locks by session, looked at when they are asked for."""
+
+    def __init__(self, engine: Engine, seen: Seen) -> None:
+        self.machine, self.seen = engine.machine, seen
+        self.domains = engine.machine.domains()
+        self.held: Mapping[Inode, int] = engine.machine.locks() if seen.locks else {}
+        self.crashes = engine.memory.crashes()
+        self._done: dict[str, list[Trace]] = {}
+        self._live: set[str] | None = None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.seen.claims or key in self.live_keys()
+
+    def live_keys(self) -> set[str]:
+        """Sessions with a registry entry, or with a lock that is held."""
+        if self._live is None:
+            held = {
+                key
+                for key, rows in self.seen.locks.items()
+                if self.domains is None or any((row.device, row.inode) in self.held for row in rows)
+            }
+            self._live = self.seen.claims.keys() | held
+        return self._live
+
+    def root(self, key: str) -> str:
+        """The agent home that a session's traces are in."""
+        if key in self.seen.claims:
+            return self.seen.claims[key][0][0].root
+        return self.seen.locks[key][0].root
+
+    def of(self, key: str) -> list[Trace]:
+        """The traces of one session."""
+        if key not in self._done:
+            agent = key.partition(":")[0]
+            claims = [
+                _claimed(agent, file, claim, self.machine, self.domains)
+                for file, claim in self.seen.claims.get(key, ())
+            ]
+            self._done[key] = [*claims, *map(self._lock, self.seen.locks.get(key, ()))]
+        return self._done[key]
+
+    def _lock(self, row: FileRow) -> Trace:
+        pid = self.held.get((row.device, row.inode))
+        if pid is None and self.domains is None:
+            text = "a lock whose owner cannot be seen on this system"
+            return Trace(row.relative, None, text)
+        if pid is None:
+            return Trace(row.relative, False, "the lock file is there and nobody holds it")
+        if pid == 0:
             text = "the lock is held by a process of another pid namespace"
-            trace = Trace(file.relative, True, text)
-        else:
-            text = f"the lock is held by process {pid}"
-            trace = Trace(file.relative, True, text, process=machine.process(pid), pid=pid)
-        out.setdefault(key, []).append(trace)
-    return out
+            return Trace(row.relative, True, text)
+        text = f"the lock is held by process {pid}"
+        return Trace(row.relative, True, text, process=self.machine.process(pid), pid=pid)
 
 
 def _claimed(
@@ -144,85 +347,6 @@ def _claimed(
     return Trace(file.relative, False, f"{text}; pid {claim.pid} is another program", claim)
 
 
-def _unwritten(key: str, traces: Sequence[Trace], seen: Seen) -> Indexed:
-    """A session that has a process or a lock and no transcript yet."""
-    agent = key.partition(":")[0]
-    paths = {trace.path for trace in traces}
-    file = next(
-        file
-        for file in [*seen.locks, *(one[1] for one in seen.claims)]
-        if file.agent == agent and file.relative in paths
-    )
-    indexed = Indexed(key, agent, native_of(key), file.root)
-    claim = next((trace.claim for trace in traces if trace.claim is not None), None)
-    if claim is not None and claim.cwd is not None:
-        indexed.fold.meta["cwd"] = claim.cwd
-    return indexed
-
-
-def _session(indexed: Indexed, out: Catalogue, verdict: Verdict, host: str | None) -> Session:
-    fold = out.folds[indexed.key]
-    meta = fold.meta
-    claims = [trace.claim for trace in out.traces.get(indexed.key, ()) if trace.claim]
-    name = next((claim.name for claim in claims if claim.name), None)
-    complete = indexed.complete and not indexed.trouble
-    counted = complete or None
-    times = [file.mtime_ns for file in indexed.files]
-    return Session(
-        key=indexed.key,
-        agent=indexed.agent,
-        id=indexed.id,
-        host=host,
-        root=indexed.root,
-        parent=indexed.parent,
-        relation=_relation(indexed),
-        title=_title(fold, name),
-        cwd=_text(meta, "cwd"),
-        git_branch=_text(meta, "git_branch"),
-        model=_text(meta, "model"),
-        effort=_text(meta, "effort"),
-        cli_version=_text(meta, "cli_version"),
-        surface=_text(meta, "surface") or "unknown",
-        state=verdict.state,
-        outcome=verdict.outcome,
-        waiting_for=verdict.waiting_for,
-        activity=verdict.activity,
-        evidence=verdict.evidence,
-        certain=verdict.certain,
-        alternatives=verdict.alternatives,
-        pid=verdict.pid,
-        tty=verdict.tty,
-        tmux=verdict.tmux,
-        live=verdict.live,
-        started_at=fold.started_at or (stamp(min(times)) if times else None),
-        updated_at=fold.updated_at or (stamp(max(times)) if times else None),
-        turns=counted and fold.turns,
-        prompts=counted and fold.prompts,
-        tool_calls=counted and fold.tool_calls,
-        errors=counted and fold.failed_tools + fold.failed_turns,
-        last_prompt=fold.last_prompt,
-        last_answer=fold.last_answer,
-        last_tools=fold.last_tools,
-        last_command=fold.last_command,
-        last_error=fold.last_error,
-        files_touched=fold.files,
-        usage=total(out.ledger.own(indexed.key).values()) if complete else None,
-        context=_context(fold),
-        cost_usd=None,
-        alerts=_alerts(indexed, fold),
-        sources=[
-            Source(file.relative, file.found.framing, file.size, indexed.read_to.get(file.path, 0))
-            for file in indexed.files
-        ],
-        notes=[_counted(name, count) for name, count in sorted(fold.notes.items())],
-        complete=complete,
-    )
-
-
-def _relation(indexed: Indexed) -> Any:
-    return indexed.relation if indexed.parent is not None else None
-
-
 def _text(meta: Mapping[str, object], name: str) -> str | None:
     value = meta.get(name)
     return value if isinstance(value, str) else None
@@ -240,14 +364,6 @@ def _title(fold: Fold, name: str | None) -> str | None:
     return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
 
 
-def total(responses: Iterable[Any]) -> Usage:
-    """The sum over responses; all null where there is none."""
-    out = Usage()
-    for one in responses:
-        out = out.plus(one.counts)
-    return out
-
-
 def _context(fold: Fold) -> Context | None:
     if fold.context_tokens is None:
         return None
@@ -257,10 +373,9 @@ def _context(fold: Fold) -> Context | None:
     return Context(fold.context_tokens, window, round(fold.context_tokens / window, 4))
 
 
-def _alerts(indexed: Indexed, fold: Fold) -> list[Alert]:
+def _alerts(trouble: Iterable[Trouble], fold: Fold) -> list[Alert]:
     alerts = [
-        Alert("unreadable", "error", f"{problem.path}: {problem.reason}")
-        for problem in indexed.trouble
+        Alert("unreadable", "error", f"{problem.path}: {problem.reason}") for problem in trouble
     ]
     unknown = {
         name.partition(":")[2]: count
@@ -278,36 +393,24 @@ def _counted(name: str, count: int) -> Counted:
     return Counted(code, count, bounded(detail, TEXT) or None)
 
 
-def _families(sessions: dict[str, Session]) -> None:
-    """usage_with_children: a session and every sub-agent below it, forks never."""
-    children: dict[str, list[str]] = {}
-    for key, session in sessions.items():
-        if session.relation == "subagent" and session.parent is not None:
-            children.setdefault(session.parent, []).append(key)
-
-    def below(key: str, seen: frozenset[str]) -> Usage | None:
-        usage = sessions[key].usage
-        for child in children.get(key, ()):
-            if child not in seen:
-                more = below(child, seen | {child})
-                usage = more if usage is None else usage.plus(more or Usage())
-        return usage
-
-    for key, session in sessions.items():
-        session.usage_with_children = below(key, frozenset({key}))
+def _cost(totals: Totals, meta: Mapping[str, object]) -> tuple[float | None, CostBasis | None]:
+    """The list price of what the session owns; else what its CLI said; USD only."""
+    if totals.cost is not None and totals.currency == "USD":
+        source, _, version = (totals.basis or "table:").partition(":")
+        own = source == "override"
+        return totals.cost, CostBasis("override" if own else "table", version or None)
+    said = meta.get("cost_usd")
+    if isinstance(said, (int, float)) and not totals.copied:
+        return float(said), CostBasis("cli")
+    return None, None
 
 
-def _unreadable(problem: Trouble, out: Catalogue, host: str | None) -> None:
-    """A file whose name alone says which session it is still gets a row."""
-    if problem.found is None or problem.found.role != "log":
-        return
-    key = key_of(problem.agent, problem.found.id)
-    if key in out.sessions:
-        return
-    alert = Alert("unreadable", "error", f"{problem.path}: {problem.reason}")
-    out.sessions[key] = Session(
-        key=key, agent=problem.agent, id=problem.found.id, root=problem.root, host=host,
-        complete=False, certain=False, alerts=[alert],
+def _unreadable(key: str, trouble: list[Trouble], host: str | None) -> Session:
+    """A file whose name alone says which session it is."""
+    first = trouble[0]
+    return Session(
+        key=key, agent=first.agent, id=native_of(key), root=first.root, host=host,
+        complete=False, certain=False, alerts=_alerts(trouble, Fold()),
     )  # fmt: skip
 
 
@@ -329,6 +432,17 @@ class Filters:
     since: float | None = None
     """Unix seconds."""
     limit: int | None = None
+
+
+def listed(found: Catalogue, filters: Filters) -> list[Session]:
+    """The sessions that the filters let through, in order; the others are not even looked at."""
+    week = found.now - timedelta(days=DAYS).total_seconds()
+    bounds = [] if filters.everything else [week]
+    bounds += [] if filters.since is None else [filters.since]
+    keys = found.since(max(bounds)) if bounds else found.keys()
+    if filters.agents:
+        keys = {key for key in keys if key.partition(":")[0] in filters.agents}
+    return select(found.sessions(keys), filters, found.now)
 
 
 def select(sessions: Iterable[Session], filters: Filters, now: float) -> list[Session]:

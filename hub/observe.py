@@ -1,65 +1,36 @@
-"""Agent homes in; indexed sessions out: discover -> cursor -> framing -> observer -> fold -> store.
+"""Agent homes in; what changed in them, read and kept: discover -> reading -> store -> claims.
 
-Synchronous and step-driven: `Engine.step()` looks once at everything that changed. Clock, processes
-and locks come from the injected machine.
+Synchronous and step-driven: `Engine.step()` looks once at everything. A file that is as it was is
+not opened. Clock, processes and locks come from the injected machine.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from hub import discover, registry
-from hub.adapter import Claim, Observer
-from hub.cursor import Place, Reader, open_regular, read_from
+from hub import claims, discover, reading, registry, workers
+from hub.adapter import Claim, Found, Observer
+from hub.cursor import open_regular, read_from
 from hub.decode import packed
 from hub.discover import File, Tree, Trouble
 from hub.errors import StoreError
-from hub.events import Event, UsageEvent
+from hub.events import Event, Meta, UsageEvent
 from hub.events import decode as decode_event
 from hub.events import encode as encode_event
 from hub.fold import Fold
 from hub.keys import key_of
 from hub.liveness import Machine
-from hub.store import FileRow, Response, Store
+from hub.memory import Memory
+from hub.price import Pricer
+from hub.reading import Plan, SessionRead
+from hub.store import FileRow, SessionRow, Store, Totals
 
 SMALL = 1 << 24
 """Bytes of a sidecar or registry file beyond which it is not read."""
-
-
-class Kept(Struct):
-    """What the store keeps of a log file."""
-
-    place: Place
-    state: bytes
-    note: str | None = None
-
-
 BATCH = 1 << 26
 """Bytes read between two commits: what a kill costs at most."""
-
-
-@dataclass
-class Indexed:
-    """One session as its files say it."""
-
-    key: str
-    agent: str
-    id: str
-    root: str
-    fold: Fold = field(default_factory=Fold)
-    files: list[File] = field(default_factory=list)
-    read_to: dict[str, int] = field(default_factory=dict)
-    """path -> byte of the file that was reached."""
-    parent: str | None = None
-    relation: str | None = None
-    sidecars: list[Event] = field(default_factory=list)
-    trouble: list[Trouble] = field(default_factory=list)
-    complete: bool = True
-    changed: bool = False
 
 
 @dataclass
@@ -67,13 +38,21 @@ class Seen:
     """One look at everything."""
 
     tree: Tree
-    sessions: dict[str, Indexed] = field(default_factory=dict)
-    claims: list[tuple[str, File, Claim]] = field(default_factory=list)
-    """(agent, registry file, what it says)"""
-    locks: list[File] = field(default_factory=list)
+    rows: dict[str, SessionRow] = field(default_factory=dict)
+    """Every session that the store knows now."""
+    files: dict[str, list[FileRow]] = field(default_factory=dict)
+    """Log files of a session, in order."""
+    locks: dict[str, list[FileRow]] = field(default_factory=dict)
+    claims: dict[str, list[tuple[File, Claim]]] = field(default_factory=dict)
+    """Session -> (registry file, what it says)."""
+    asides: dict[str, list[Event]] = field(default_factory=dict)
+    """Session -> what sidecars say that the store does not keep yet (quick readings)."""
+    quick: dict[str, SessionRead] = field(default_factory=dict)
+    """Sessions of which only head and tail were read."""
+    changed: set[str] = field(default_factory=set)
+    trouble: dict[str, list[Trouble]] = field(default_factory=dict)
+    """Session -> what could not be read of it."""
     troubles: list[Trouble] = field(default_factory=list)
-    responses: dict[str, dict[str, Response]] = field(default_factory=dict)
-    """Session -> response -> its figures."""
     read_bytes: int = 0
 
 
@@ -85,9 +64,12 @@ class Engine:
         home: the user's home folder.
         machine: clock, processes, locks.
         store: cursors and folds.
+        memory: what outlives the cache.
         roots: configured homes by agent.
         exclude: folders that are never entered.
         agents: names of the agents to look at; all known ones by default.
+        pricer: prices requests when they are read.
+        processes: how many may read at once.
     """
 
     def __init__(
@@ -97,17 +79,22 @@ class Engine:
         machine: Machine,
         store: Store,
         *,
+        memory: Memory | None = None,
         roots: Mapping[str, Sequence[str]] | None = None,
         exclude: Sequence[str] = (),
         agents: Sequence[str] | None = None,
+        pricer: Pricer | None = None,
+        processes: int = 1,
     ) -> None:
         self.env, self.home, self.machine, self.store = env, home, machine, store
+        self.memory = memory or Memory(None)
         self.roots = roots or {}
         self.exclude = exclude
         self.agents = registry.agents() if agents is None else agents
+        self.pricer, self.processes = pricer, processes
 
-    def scan(self) -> Tree:
-        """The files of every agent; only names and stats are read."""
+    def scan(self, known: Mapping[str, FileRow] | None = None) -> Tree:
+        """The files of every agent that are new or changed; only names and stats are read."""
         tree = Tree()
         for agent in self.agents:
             try:
@@ -117,7 +104,7 @@ class Engine:
                 tree.troubles.append(Trouble(agent, "", "", f"observers/{agent}", reason))
                 continue
             roots = discover.roots_of(observer, self.env, self.home, self.roots.get(agent, ()))
-            discover.scan(agent, observer, roots, tree, self.exclude)
+            discover.scan(agent, observer, roots, tree, self.exclude, known)
         return tree
 
     def step(self, *, quick: bool = False) -> Seen:
@@ -128,296 +115,332 @@ class Engine:
         """
         for _ in range(2):
             try:
-                return self._step(quick=quick)
+                return _Step(self, quick=quick).run()
             except StoreError:
                 continue  # it was rebuilt, or works in memory now
             except msgspec.MsgspecError as error:
                 self.store.rebuild(error)  # rows of another shape
-        return self._step(quick=quick)
+        return _Step(self, quick=quick).run()
 
-    def _step(self, *, quick: bool) -> Seen:
-        seen = Seen(self.scan())
+    def unread(self) -> int:
+        """Bytes of log files that the store has not seen."""
+        files = self.scan(self.store.files()).files
+        return sum(file.size for file in files if file.found.role == "log")
+
+    def price(self, event: UsageEvent) -> tuple[float | None, str, str | None]:
+        """The list price of one request."""
+        if self.pricer is None:
+            return None, "USD", None
+        found = self.pricer.price(event.model, event.counts, event.raw, event.at)
+        if found is None:
+            return None, "USD", None
+        return found.amount, found.currency, f"{found.source}:{found.version or ''}"
+
+
+class _Step:
+    """One look."""
+
+    def __init__(self, engine: Engine, *, quick: bool) -> None:
+        self.engine, self.store, self.quick = engine, engine.store, quick
+        self.known = engine.store.files()
+        self.seen = Seen(engine.scan(self.known))
+        self.seen.rows = engine.store.sessions()
+        self.responses: dict[str, set[str]] = {}
+        """Session -> its responses that are new or changed."""
+
+    def run(self) -> Seen:
+        seen = self.seen
         seen.troubles += seen.tree.troubles
-        rows = self.store.files()
-        folds = self.store.folds()
-        logs: dict[str, list[File]] = {}
+        fresh: dict[str, list[File]] = {}
         sidecars: list[File] = []
         for file in seen.tree.files:
             match file.found.role:
                 case "log":
-                    logs.setdefault(key_of(file.agent, file.found.id), []).append(file)
+                    fresh.setdefault(key_of(file.agent, file.found.id), []).append(file)
                 case "sidecar":
                     sidecars.append(file)
                 case "registry":
-                    self._registry(file, seen)
+                    self._registry(file)
                 case "lock":
-                    seen.locks.append(file)
-        reader = _Quick(self, seen) if quick else _Exact(self, seen)
-        committed = 0
-        for key, files in logs.items():
-            reader.session(key, chosen(files), rows, folds.get(key))
-            if seen.read_bytes - committed > BATCH:
-                self.store.commit()
-                committed = seen.read_bytes
-        for file in sidecars:
-            self._sidecar(file, rows, seen)
-        if not quick:
-            gone = rows.keys() - {file.path for file in seen.tree.files}
-            self._forget(gone, folds.keys() - logs.keys(), seen)
-        self.store.commit()
-        for key, name, one in self.store.all_responses():
-            seen.responses.setdefault(key, {})[name] = one
+                    self._lock(file)
+        gone = self._gone()
+        self._sort_known(gone)
+        plans = self._plans(fresh, gone)
+        self._sidecars(sidecars)
+        if self.quick:
+            self._quickly(plans)
+        else:
+            self._read(plans)
+            self._drop(gone)
+            self._settle()
+            self.store.commit()
+        self._order()
         return seen
 
-    def _forget(self, paths: set[str], keys: set[str], seen: Seen) -> None:
-        """Files that are gone; those behind a folder that cannot be read now are kept."""
-        hidden = tuple(trouble.path + "/" for trouble in seen.tree.troubles)
-        self.store.drop(
-            (path for path in paths if not (hidden and path.startswith(hidden))),
-            keys if not hidden else (),
+    def _gone(self) -> set[str]:
+        """Known files that are not there; those behind a folder that cannot be read are kept."""
+        here = self.seen.tree.unchanged | {file.path for file in self.seen.tree.files}
+        hidden = tuple(trouble.path.rstrip("/") + "/" for trouble in self.seen.tree.troubles)
+        return {
+            path for path in self.known.keys() - here if not (hidden and path.startswith(hidden))
+        }
+
+    def _sort_known(self, gone: set[str]) -> None:
+        for path, row in self.known.items():
+            if path in gone:
+                continue
+            if row.role == "log":
+                self.seen.files.setdefault(row.session, []).append(row)
+            elif row.role == "lock":
+                self.seen.locks.setdefault(row.session, []).append(row)
+
+    def _plans(self, fresh: Mapping[str, list[File]], gone: set[str]) -> list[Plan]:
+        """What has to be read: sessions with a new, changed or missing file."""
+        keys = dict.fromkeys(fresh)
+        keys |= dict.fromkeys(
+            row.session for path in gone if (row := self.known[path]).role == "log"
+        )
+        out = []
+        for key in keys:
+            changed = {file.path: file for file in fresh.get(key, ())}
+            others = [
+                _file_of(row) for row in self.seen.files.get(key, ()) if row.path not in changed
+            ]
+            files = chosen([*changed.values(), *others])
+            if files:
+                plan = self._plan(key, files, changed)
+                paths = {file.path for file in files}
+                plan.passed = [file for file in changed.values() if file.path not in paths]
+                out.append(plan)
+        return out
+
+    def _plan(self, key: str, files: list[File], changed: Mapping[str, File]) -> Plan:
+        plan = Plan(key, files[0].agent, files)
+        row = self.seen.rows.get(key)
+        version = registry.observer(plan.agent).VERSION
+        known = [self.known.get(file.path) for file in files]
+        names = "\n".join(file.relative for file in files)
+        if (
+            row is not None
+            and row.names == names
+            and all(one is not None and one.version == version for one in known)
+            and not any(file.path in changed for file in files[:-1])
+        ):
+            plan.fold = packed(self.store.fold(key))
+            plan.last = self.store.body(files[-1].path)
+        return plan
+
+    def _read(self, plans: Sequence[Plan]) -> None:
+        by_key = {plan.key: plan for plan in plans}
+        committed = 0
+        if self.engine.pricer is not None and plans:
+            self.engine.pricer.warm(self.store.facts("price:"))
+        for one in workers.read_all(plans, self._how, self.engine.processes):
+            self._keep(by_key[one.key], one)
+            if self.seen.read_bytes - committed > BATCH:
+                self.store.commit()
+                committed = self.seen.read_bytes
+
+    def _how(self, plan: Plan) -> SessionRead:
+        return reading.read(plan, self.engine.price)
+
+    def _keep(self, plan: Plan, one: SessionRead) -> None:
+        """Writes what was read of one session."""
+        seen = self.seen
+        seen.read_bytes += one.read_bytes
+        seen.changed.add(one.key)
+        self._troubles(plan, one)
+        by_path = {file.path: file for file in plan.files}
+        version = registry.observer(plan.agent).VERSION
+        rows = {row.path: row for row in seen.files.get(one.key, ())}
+        for read in one.files:
+            row = _row(by_path[read.path], one.key, version, read.position, read)
+            self.store.put_file(row, read.body)
+            rows[read.path] = row
+        for file in plan.passed:
+            self.store.put_file(_row(file, one.key, version, 0), b"")
+        seen.files[one.key] = [rows[file.path] for file in plan.files if file.path in rows]
+        if one.anew:
+            self.store.forget_responses(one.key)
+        self.store.put_responses(one.key, one.responses)
+        self.responses.setdefault(one.key, set()).update(one.responses)
+        first = plan.files[0]
+        before = seen.rows.get(one.key)
+        row_of = SessionRow(
+            one.key, plan.agent, first.found.id, first.root,
+            "\n".join(file.relative for file in plan.files), None, None, one.fold.updated_at,
+            before.totals if before is not None and not one.anew else Totals(),
+        )  # fmt: skip
+        row_of = self._related(row_of, one.fold, first.found)
+        seen.rows[one.key] = row_of
+        self.store.put_session(row_of, packed(one.fold))
+
+    def _troubles(self, plan: Plan, one: SessionRead) -> None:
+        by_path = {file.path: file for file in plan.files}
+        for path, reason in one.troubles:
+            file = by_path[path]
+            problem = Trouble(file.agent, file.root, file.relative, path, reason, file.found)
+            self.seen.troubles.append(problem)
+            self.seen.trouble.setdefault(one.key, []).append(problem)
+
+    def _related(self, row: SessionRow, fold: Fold, found: Found | None) -> SessionRow:
+        """The row with its parent: as the file's place says, its records, its sidecars."""
+        parent = found.parent if found is not None else None
+        relation: str | None = found.relation if found is not None else None
+        if isinstance(fold.meta.get("parent"), str):
+            parent, relation = str(fold.meta["parent"]), str(fold.meta.get("relation"))
+        for event in self.asides(row.key):
+            if isinstance(event, Meta) and isinstance(event.parent, str):
+                parent = event.parent
+                relation = event.relation if isinstance(event.relation, str) else relation
+        return msgspec.structs.replace(
+            row,
+            parent=key_of(row.agent, parent) if parent else None,
+            relation=(relation or "subagent") if parent else None,
         )
 
-    def _registry(self, file: File, seen: Seen) -> None:
-        data = self._whole(file, seen)
+    def asides(self, key: str) -> Iterable[Event]:
+        """The events that sidecars have for a session."""
+        return [*asides_of(self.store, key), *self.seen.asides.get(key, ())]
+
+    def _quickly(self, plans: Sequence[Plan]) -> None:
+        def look(plan: Plan) -> SessionRead:
+            return reading.quick(plan)
+
+        by_key = {plan.key: plan for plan in plans}
+        for one in workers.read_all(plans, look, self.engine.processes):
+            plan = by_key[one.key]
+            self._troubles(plan, one)
+            self.seen.quick[one.key] = one
+            first = plan.files[0]
+            self.seen.files[one.key] = [
+                _row(file, one.key, 0, min(file.size, 2 * reading.PART)) for file in plan.files
+            ]
+            row = SessionRow(
+                one.key, plan.agent, first.found.id, first.root, "", None, None,
+                one.fold.updated_at, Totals(),
+            )  # fmt: skip
+            self.seen.rows[one.key] = self._related(row, one.fold, first.found)
+
+    def _sidecars(self, files: Sequence[File]) -> None:
+        """Keeps what changed sidecars say, by session, and whose parent that changes."""
+        for file in files:
+            observer = registry.observer(file.agent)
+            data = self._whole(file)
+            if data is None:
+                continue
+            said: dict[str, list[bytes]] = {}
+            for event in observer.sidecar(file.relative, data):
+                key = key_of(file.agent, event.session)
+                event.session, event.path = key, file.relative
+                if self.quick:
+                    self.seen.asides.setdefault(key, []).append(event)
+                else:
+                    said.setdefault(key, []).append(encode_event(event))
+            if self.quick:
+                continue
+            touched = self.store.aside_keys(file.path) | said.keys()
+            self.store.put_asides(
+                file.path, {key: msgspec.msgpack.encode(lines) for key, lines in said.items()}
+            )
+            self.store.put_file(_row(file, "", observer.VERSION, file.size), b"")
+            for key in touched & self.seen.rows.keys():
+                self._relate(key)
+
+    def _relate(self, key: str) -> None:
+        """A sidecar changed: the session's parent may have."""
+        files = self.seen.files.get(key, ())
+        found = msgspec.msgpack.decode(files[0].found, type=Found) if files else None
+        row = self._related(self.seen.rows[key], self.store.fold(key), found)
+        self.seen.changed.add(key)
+        if row != self.seen.rows[key]:
+            self.seen.rows[key] = row
+            self.store.put_facts_of(row)
+            self.responses.setdefault(key, set()).update(self.store.copies(key))
+
+    def _drop(self, gone: set[str]) -> None:
+        """Forgets files that are gone, and sessions without any file."""
+        lost = {
+            key
+            for path in gone
+            if (key := self.known[path].session) and not self.seen.files.get(key)
+        }
+        self.store.drop(gone, lost & self.seen.rows.keys())
+        for key in lost:
+            self.seen.rows.pop(key, None)
+            self.responses.pop(key, None)
+
+    def _settle(self) -> None:
+        """Who owns which response, where something changed."""
+        if not self.responses:
+            return
+        parents = {
+            key: row.parent if row.parent in self.seen.rows else None
+            for key, row in self.seen.rows.items()
+        }
+        settled = claims.settle(self.store, self.engine.memory, self.responses, parents)
+        for key, totals in settled.items():
+            row = msgspec.structs.replace(self.seen.rows[key], totals=totals)
+            self.seen.rows[key] = row
+            self.store.put_facts_of(row)
+
+    def _registry(self, file: File) -> None:
+        data = self._whole(file)
         if data is None:
             return
-        claim = registry.observer(file.agent).live(file.relative, data)
+        observer: Observer = registry.observer(file.agent)
+        claim = observer.live(file.relative, data)
         if claim is None and data.strip():
             # written in place: look once more before it is taken for unreadable
-            data = self._whole(file, seen) or b""
-            claim = registry.observer(file.agent).live(file.relative, data)
+            data = self._whole(file) or b""
+            claim = observer.live(file.relative, data)
         if claim is not None:
-            seen.claims.append((file.agent, file, claim))
+            key = key_of(file.agent, claim.session)
+            self.seen.claims.setdefault(key, []).append((file, claim))
 
-    def _sidecar(self, file: File, rows: Mapping[str, FileRow], seen: Seen) -> None:
-        observer = registry.observer(file.agent)
-        row = rows.get(file.path)
-        if row is not None and same(row, file, observer):
-            events = [
-                decode_event(one) for one in msgspec.msgpack.decode(row.body, type=list[bytes])
-            ]
-        else:
-            data = self._whole(file, seen)
-            if data is None:
-                return
-            events = list(observer.sidecar(file.relative, data))
-            body = msgspec.msgpack.encode([encode_event(event) for event in events])
-            self.store.put_file(file_row(file, "", observer, body))
-        for event in events:
-            key = key_of(file.agent, event.session)
-            session = seen.sessions.get(key)
-            if session is not None:
-                event.session, event.path = key, file.relative
-                session.sidecars.append(event)
+    def _lock(self, file: File) -> None:
+        key = key_of(file.agent, file.found.id)
+        row = _row(file, key, registry.observer(file.agent).VERSION, 0)
+        self.known[file.path] = row
+        if not self.quick:
+            self.store.put_file(row, b"")
 
-    def _whole(self, file: File, seen: Seen) -> bytes | None:
+    def _whole(self, file: File) -> bytes | None:
         try:
             descriptor = open_regular(file.path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            seen.troubles.append(trouble(file, error))
+            problem = Trouble(
+                file.agent, file.root, file.relative, file.path, discover.why(error), file.found
+            )
+            self.seen.troubles.append(problem)
             return None
         with os.fdopen(descriptor, "rb") as stream:
             return read_from(stream.fileno(), 0, SMALL)
 
-
-class _Exact:
-    """Reads every complete line that is not known yet."""
-
-    def __init__(self, engine: Engine, seen: Seen) -> None:
-        self.engine, self.seen, self.store = engine, seen, engine.store
-
-    def session(
-        self,
-        key: str,
-        files: list[File],
-        rows: Mapping[str, FileRow],
-        kept: tuple[str, bytes] | None,
-    ) -> None:
-        first = files[0]
-        observer = registry.observer(first.agent)
-        session = self.seen.sessions[key] = new_session(key, files)
-        names = "\n".join(file.relative for file in files)
-        known = [rows.get(file.path) for file in files]
-        continued = (
-            kept is not None
-            and kept[0] == names
-            and all(row is not None and row.version == observer.VERSION for row in known)
-        )
-        if continued and kept is not None:
-            session.fold = _fold.decode(kept[1])
-            if all(row is not None and same(row, file, observer)
-                   for row, file in zip(known, files, strict=True)):  # fmt: skip
-                for row, file in zip(known, files, strict=True):
-                    session.read_to[file.path] = _kept_position(row)
-                return
-            continued = all(
-                row is not None and same(row, file, observer)
-                for row, file in zip(known[:-1], files[:-1], strict=True)
-            )
-        if continued and self._grow(session, files, known[-1], observer):
-            return
-        session.fold = Fold()
-        session.read_to.clear()
-        self.store.forget_responses(key)
-        self._read(session, files, [None] * len(files), observer, {})
-
-    def _grow(
-        self, session: Indexed, files: list[File], row: FileRow | None, observer: Observer
-    ) -> bool:
-        """Reads the last file on; False where it is not the file that was read."""
-        if row is None:
-            return False
-        for file in files[:-1]:
-            session.read_to[file.path] = file.size
-        responses = self.store.responses(session.key)
-        return self._read(session, files[-1:], [row], observer, responses)
-
-    def _read(
-        self,
-        session: Indexed,
-        files: list[File],
-        rows: list[FileRow | None],
-        observer: Observer,
-        responses: dict[str, Response],
-    ) -> bool:
-        session.changed = True
-        fresh: dict[str, Response] = {}
-        for file, row in zip(files, rows, strict=True):
-            try:
-                if not self._file(session, file, row, observer, fresh):
-                    return False
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                problem = trouble(file, error)
-                session.trouble.append(problem)
-                self.seen.troubles.append(problem)
-        changed = {name: one for name, one in fresh.items() if responses.get(name) != one}
-        self.store.put_responses(session.key, changed)
-        names = "\n".join(file.relative for file in session.files)
-        self.store.put_session(session.key, session.agent, names, session.fold)
-        return True
-
-    def _file(
-        self,
-        session: Indexed,
-        file: File,
-        row: FileRow | None,
-        observer: Observer,
-        fresh: dict[str, Response],
-    ) -> bool:
-        state: Any = observer.start(file.found)
-        place = Place()
-        if row is not None:
-            kept = msgspec.msgpack.decode(row.body, type=Kept)
-            state = msgspec.msgpack.decode(kept.state, type=type(state))
-            place = kept.place
-        with Reader(file.path, file.found.framing, place) as reader:
-            if reader.restarted:
-                return False
-            before = place.position
-            for lines in reader.pieces():
-                for offset, line in lines:
-                    for event in observer.events(line, offset, state):
-                        take(session, file, event, fresh)
-            self.seen.read_bytes += place.position - before
-            session.read_to[file.path] = place.position
-            for note, count in reader.skipped.items():
-                session.fold.notes[note] = session.fold.notes.get(note, 0) + count
-            body = packed(Kept(place, packed(state), reader.note))
-            self.store.put_file(
-                FileRow(
-                    file.path,
-                    session.key,
-                    reader.stat.st_dev,
-                    reader.stat.st_ino,
-                    reader.stat.st_size,
-                    reader.stat.st_mtime_ns,
-                    observer.VERSION,
-                    body,
-                )  # fmt: skip
-            )
-        return True
+    def _order(self) -> None:
+        """A session's files in the order of its reading."""
+        for key, rows in self.seen.files.items():
+            if len(rows) > 1 and key not in self.seen.changed:
+                names = self.seen.rows[key].names.split("\n") if key in self.seen.rows else []
+                places = {name: place for place, name in enumerate(names)}
+                rows[:] = sorted(
+                    (row for row in rows if row.relative in places),
+                    key=lambda row: places[row.relative],
+                )
 
 
-class _Quick:
-    """Reads head and tail of what the store does not know, and keeps nothing."""
-
-    PART = 1 << 16
-
-    def __init__(self, engine: Engine, seen: Seen) -> None:
-        self.exact = _Exact(engine, seen)
-        self.seen = seen
-
-    def session(
-        self,
-        key: str,
-        files: list[File],
-        rows: Mapping[str, FileRow],
-        kept: tuple[str, bytes] | None,
-    ) -> None:
-        observer = registry.observer(files[0].agent)
-        known = [rows.get(file.path) for file in files]
-        if kept is not None and all(
-            row is not None and same(row, file, observer)
-            for row, file in zip(known, files, strict=True)
-        ):
-            self.exact.session(key, files, rows, kept)
-            return
-        session = self.seen.sessions[key] = new_session(key, files)
-        session.complete = False
-        for file in files:
-            try:
-                self._ends(session, file, observer)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                problem = trouble(file, error)
-                session.trouble.append(problem)
-                self.seen.troubles.append(problem)
-
-    def _ends(self, session: Indexed, file: File, observer: Observer) -> None:
-        state = observer.start(file.found)
-        with Reader(file.path, file.found.framing, Place()) as reader:
-            pieces = reader.pieces()
-            lines = next(pieces, [])
-            if file.found.framing != "lines":
-                lines = [*lines, *(line for more in pieces for line in more)]
-            whole = file.found.framing != "lines" or reader.stat.st_size <= 2 * self.PART
-            if not whole:
-                first = [one for one in lines if one[0] < self.PART] or lines[:1]
-                after = first[-1][0] + len(first[-1][1]) + 1 if first else 0
-                lines = first + reader.tail(self.PART, after)
-        for offset, line in lines:
-            for event in observer.events(line, offset, state):
-                take(session, file, event, {})
+def asides_of(store: Store, key: str) -> list[Event]:
+    """The events that known sidecars have for a session."""
+    return [
+        decode_event(line)
+        for body in store.asides(key)
+        for line in msgspec.msgpack.decode(body, type=list[bytes])
+    ]
 
 
-_fold = msgspec.msgpack.Decoder(Fold)
-
-
-def take(session: Indexed, file: File, event: Event, fresh: dict[str, Response]) -> None:
-    """Stamps an event and takes it into the session."""
-    event.session, event.path, event.n = session.key, file.relative, session.fold.events
-    session.fold.apply(event)
-    if isinstance(event, UsageEvent):
-        fresh[event.response] = Response(event.at, event.model, event.counts, event.raw)
-
-
-def new_session(key: str, files: list[File]) -> Indexed:
-    """A session of these files, nothing read yet."""
-    first = files[0]
-    found = first.found
-    return Indexed(
-        key, first.agent, found.id, first.root, files=files,
-        parent=key_of(first.agent, found.parent) if found.parent else None,
-        relation=found.relation,
-    )  # fmt: skip
-
-
-def chosen(files: list[File]) -> list[File]:
+def chosen(files: Sequence[File]) -> list[File]:
     """The files of one session that are read, in order: of equal ones, the one that replaces."""
     best: dict[str, File] = {}
     for file in files:
@@ -431,25 +454,26 @@ def _rank(file: File) -> tuple[int, int, int, str]:
     return file.found.replaces, file.size, file.mtime_ns, file.relative
 
 
-def same(row: FileRow, file: File, observer: Observer) -> bool:
-    """Is the file as it was when it was read?"""
-    return (row.device, row.inode, row.size, row.mtime, row.version) == (
-        file.device, file.inode, file.size, file.mtime_ns, observer.VERSION,
+def _file_of(row: FileRow) -> File:
+    """A known file, as discovery would find it."""
+    found = msgspec.msgpack.decode(row.found, type=Found)
+    return File(
+        row.agent, row.root, row.relative, row.path, found, row.device, row.inode, row.size,
+        row.mtime,
     )  # fmt: skip
 
 
-def file_row(file: File, session: str, observer: Observer, body: bytes) -> FileRow:
-    """The row of a file as it was found."""
+def _row(
+    file: File, key: str, version: int, position: int, read: reading.FileRead | None = None
+) -> FileRow:
+    """The row of a file: as it was when it was read, else as it was found."""
+    device, inode, size, mtime = (
+        (read.device, read.inode, read.size, read.mtime)
+        if read is not None
+        else (file.device, file.inode, file.size, file.mtime_ns)
+    )
     return FileRow(
-        file.path, session, file.device, file.inode, file.size, file.mtime_ns,
-        observer.VERSION, body,
+        file.path, key, file.agent, file.root, file.relative, file.found.role,
+        file.found.framing, device, inode, size, mtime, version, position,
+        msgspec.msgpack.encode(file.found),
     )  # fmt: skip
-
-
-def trouble(file: File, error: OSError) -> Trouble:
-    """A file that could not be read."""
-    return Trouble(file.agent, file.root, file.relative, file.path, discover.why(error), file.found)
-
-
-def _kept_position(row: FileRow | None) -> int:
-    return 0 if row is None else msgspec.msgpack.decode(row.body, type=Kept).place.position

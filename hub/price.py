@@ -5,9 +5,9 @@ whole list, so what it says of a model is kept as a small sheet; the sheet is th
 request by itself, since some prices depend on its size.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -17,7 +17,6 @@ from hub.model import Usage
 
 AGAIN: Final = 86_400.0
 """Seconds after which the library is asked again about a model it did not know."""
-_MILLION: Final = Decimal(1_000_000)
 UNITS: Final = {
     "input": "input_mtok",
     "cache_read": "cache_read_mtok",
@@ -31,11 +30,11 @@ UNITS: Final = {
 class Rate(Struct):
     """The price of one unit: USD for a million tokens (searches: for a thousand)."""
 
-    base: Decimal
-    steps: list[tuple[int, Decimal]] = []
+    base: float
+    steps: list[tuple[int, float]] = []
     """(input tokens of the request beyond which it costs this, price), rising."""
 
-    def at(self, size: int) -> Decimal:
+    def at(self, size: int) -> float:
         """The price for a request of so many input tokens; beyond a step all tokens cost more."""
         price = self.base
         for start, dearer in self.steps:
@@ -87,6 +86,7 @@ class Pricer:
         overrides: Mapping[str, Sheet] | None = None,
     ) -> None:
         self._kept, self._keep = kept, keep
+        self._pid = os.getpid()
         self._sheets: dict[str, Sheet] = dict(overrides or {})
 
     def price(
@@ -113,26 +113,35 @@ class Pricer:
         if not sheet.rates:
             return None
         amount = _apply(sheet, counts, extra)
-        return Price(float(amount), sheet.currency, sheet.source, sheet.version)
+        return Price(amount, sheet.currency, sheet.source, sheet.version)
+
+    def warm(self, kept: Mapping[str, bytes]) -> None:
+        """Takes kept sheets in, by name, before readers are forked."""
+        for name, body in kept.items():
+            model = name.removeprefix("price:")
+            self._sheets.setdefault(model, msgspec.msgpack.decode(body, type=Sheet))
 
     def _sheet(self, model: str) -> Sheet:
         sheet = self._sheets.get(model)
         if sheet is not None:
             return sheet
         name = f"price:{model}"
-        body = self._kept(name)
+        # a forked reader must not touch its parent's database
+        mine = os.getpid() == self._pid
+        body = self._kept(name) if mine else None
         if body is not None:
             sheet = msgspec.msgpack.decode(body, type=Sheet)
         if sheet is None or (not sheet.rates and time.time() - sheet.asked_at > AGAIN):
             from hub.pricetable import sheet_of  # noqa: PLC0415  # 0.3 s of imports
 
             sheet = sheet_of(model)
-            self._keep(name, msgspec.msgpack.encode(sheet))
+            if mine:
+                self._keep(name, msgspec.msgpack.encode(sheet))
         self._sheets[model] = sheet
         return sheet
 
 
-def _apply(sheet: Sheet, counts: Usage, extra: Mapping[str, object]) -> Decimal:
+def _apply(sheet: Sheet, counts: Usage, extra: Mapping[str, object]) -> float:
     """The sum over units; a unit without a price of its own costs what its parent does."""
     read, written = counts.cache_read or 0, counts.cache_write or 0
     long = min(_number(extra.get("cache_1h")), written)
@@ -145,11 +154,11 @@ def _apply(sheet: Sheet, counts: Usage, extra: Mapping[str, object]) -> Decimal:
         "output": counts.output or 0,
     }
     size = plain + read + written
-    total = Decimal(0)
+    total = 0.0
     for unit, amount in amounts.items():
         rate = _rate(sheet, unit)
         if rate is not None and amount:
-            total += rate.at(size) * amount / _MILLION
+            total += rate.at(size) * amount / 1_000_000
     searches = _number(extra.get("web_search_requests"))
     if searches and "searches" in sheet.rates:
         total += sheet.rates["searches"].at(size) * searches / 1000

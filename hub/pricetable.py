@@ -49,7 +49,9 @@ def _rates(prices: Any) -> dict[str, Rate]:
     for unit, name in UNITS.items():
         price = getattr(prices, name, None)
         if isinstance(price, TieredPrices):
-            out[unit] = Rate(price.base, [(tier.start, tier.price) for tier in price.tiers])
+            out[unit] = Rate(
+                float(price.base), [(tier.start, float(tier.price)) for tier in price.tiers]
+            )
         elif isinstance(price, Decimal):
-            out[unit] = Rate(price)
+            out[unit] = Rate(float(price))
     return out

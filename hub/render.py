@@ -3,7 +3,7 @@
 No library draws it: the list is what people call most often, and must cost next to nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hub.keys import bare
@@ -156,40 +156,56 @@ def age(at: str | None, now: float) -> str:
     return f"{max(0, int(passed))}s"
 
 
-def fold_rows(
-    sessions: Sequence[Session], every: Mapping[str, Session], *, tree: bool
-) -> list[Row]:
-    """The table's rows: sub-agents folded into a count, or with `tree` below their parents."""
+def fold_rows(sessions: Sequence[Session], every: Iterable[str], *, tree: bool) -> list[Row]:
+    """The table's rows: sub-agents folded into a count, or with `tree` below their parents.
+
+    Args:
+        sessions: what is listed, in order.
+        every: the key of every session: what a short key must not be mixed up with.
+        tree: unfold.
+    """
     short = shortest(every)
     listed = {session.key for session in sessions}
     children: dict[str, list[Session]] = {}
     for session in sessions:
-        if session.relation == "subagent" and session.parent in listed:
+        if _is_child(session, listed):
             children.setdefault(str(session.parent), []).append(session)
     out: list[Row] = []
-
-    def below(key: str, seen: frozenset[str]) -> int:
-        return sum(
-            1 + below(child.key, seen | {child.key})
-            for child in children.get(key, ())
-            if child.key not in seen
-        )
-
-    def add(session: Session, depth: int, seen: frozenset[str]) -> None:
-        folded = 0 if tree else below(session.key, frozenset({session.key}))
-        out.append(Row(session, short[session.key], depth, folded))
+    shown: set[str] = set()
+    tops = [session for session in sessions if not _is_child(session, listed)]
+    # sessions that are each other's children hang on nothing: they come last, by themselves
+    for session in [*tops, *sessions]:
+        if session.key in shown:
+            continue
+        below = _below(session, children, shown)
         if tree:
-            for child in children.get(session.key, ()):
-                if child.key not in seen:
-                    add(child, depth + 1, seen | {child.key})
-
-    for session in sessions:
-        if not (session.relation == "subagent" and session.parent in listed):
-            add(session, 0, frozenset({session.key}))
+            out += [Row(one, short[one.key], depth) for one, depth in below]
+        else:
+            out.append(Row(session, short[session.key], 0, len(below) - 1))
     return out
 
 
-def shortest(keys: Mapping[str, object]) -> dict[str, str]:
+def _is_child(session: Session, listed: set[str]) -> bool:
+    return session.relation == "subagent" and session.parent in listed
+
+
+def _below(
+    top: Session, children: Mapping[str, list[Session]], shown: set[str]
+) -> list[tuple[Session, int]]:
+    """A session and its sub-agents at every depth, each once, parents first."""
+    out: list[tuple[Session, int]] = []
+    todo = [(top, 0)]
+    while todo:
+        session, depth = todo.pop()
+        if session.key in shown:
+            continue
+        shown.add(session.key)
+        out.append((session, depth))
+        todo += [(child, depth + 1) for child in reversed(children.get(session.key, []))]
+    return out
+
+
+def shortest(keys: Iterable[str]) -> dict[str, str]:
     """The shortest prefix of each key's id that no other id begins with (8 characters at least).
 
     A sub-agent's id begins with its parent's: it is told by its own last part.

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,30 +19,47 @@ from msgspec import Struct
 from hub.cursor import Place
 from hub.decode import packed, tame
 from hub.errors import StoreError
-from hub.fold import Fold, OpenCall, OpenWait, Spot
+from hub.fold import Counts, Fold, OpenCall, OpenWait, Response, Spot
 from hub.model import Usage
 from hub.paths import SCHEMA
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS files (
-  path BLOB PRIMARY KEY, session TEXT NOT NULL, device INT, inode INT, size INT, mtime INT,
-  version INT, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sessions (
-  key TEXT PRIMARY KEY, agent TEXT NOT NULL, files TEXT NOT NULL, fold BLOB NOT NULL)
+  path BLOB PRIMARY KEY, session TEXT NOT NULL, agent TEXT NOT NULL, root BLOB NOT NULL,
+  relative TEXT NOT NULL, role TEXT NOT NULL, framing TEXT NOT NULL, device INT, inode INT,
+  size INT, mtime INT, version INT, position INT, found BLOB NOT NULL, body BLOB NOT NULL)
   WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS file_of ON files (session);
+CREATE TABLE IF NOT EXISTS sessions (
+  key TEXT PRIMARY KEY, agent TEXT NOT NULL, id TEXT NOT NULL, root BLOB NOT NULL,
+  names TEXT NOT NULL, parent TEXT, relation TEXT, updated_at TEXT, totals BLOB NOT NULL,
+  fold BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS asides (
+  path BLOB NOT NULL, session TEXT NOT NULL, events BLOB NOT NULL, PRIMARY KEY (path, session))
+  WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS aside_of ON asides (session);
 CREATE TABLE IF NOT EXISTS responses (
-  session TEXT NOT NULL, response TEXT NOT NULL, at TEXT, model TEXT, counts BLOB NOT NULL,
+  session TEXT NOT NULL, response TEXT NOT NULL, counts BLOB NOT NULL,
   PRIMARY KEY (session, response)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS response_of ON responses (response);
+CREATE TABLE IF NOT EXISTS copies (
+  session TEXT NOT NULL, response TEXT NOT NULL, owner TEXT NOT NULL,
+  PRIMARY KEY (session, response)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 """
 
 
-class FileRow(Struct):
+class FileRow(Struct, frozen=True):
     """One file as it was read last."""
 
     path: str
     session: str
+    """Key; of a registry or many-session sidecar, "" ."""
+    agent: str
+    root: str
+    relative: str
+    role: str
+    framing: str
     device: int
     inode: int
     size: int
@@ -50,23 +67,49 @@ class FileRow(Struct):
     """Nanoseconds."""
     version: int
     """VERSION of the observer that read it."""
-    body: bytes
-    """msgpack of the place, the observer's state, or a sidecar's events."""
+    position: int
+    """Byte of the file that was reached."""
+    found: bytes
+    """msgpack of what the observer found it to be."""
 
 
-class Response(Struct):
-    """One response of a model, as one session has it."""
+class Totals(Struct):
+    """What a session owns of its responses."""
 
-    at: str | None
-    model: str | None
-    counts: Usage
-    raw: dict[str, object] | None = None
+    usage: Usage = Usage()
+    cost: float | None = None
+    """Null where a response has no price."""
+    currency: str = "USD"
+    basis: str | None = None
+    responses: int = 0
+    copied: dict[str, int] = {}
+    """Owner -> responses that were copied from it."""
+    inherited: Counts = (0, 0, 0, 0, 0)
+    """Counts of the copied part, as in `Response.upto`."""
+    own_at: str | None = None
+    """First own record of a session that begins with a copy."""
+    models: list[str] = []
+
+
+class SessionRow(Struct, frozen=True):
+    """One session as its files said it last."""
+
+    key: str
+    agent: str
+    id: str
+    root: str
+    names: str
+    """Its log files in order, a line each."""
+    parent: str | None
+    relation: str | None
+    updated_at: str | None
+    totals: Totals
 
 
 _SHAPE: Final = zlib.crc32(
     repr(
         (_TABLES, [(kind.__name__, kind.__annotations__)
-                   for kind in (Fold, OpenCall, OpenWait, Spot, Place, Response, Usage)])
+                   for kind in (Fold, OpenCall, OpenWait, Spot, Place, Response, Totals, Usage)])
     ).encode()
 ) >> 1  # fmt: skip
 """Of what the rows hold: a cache of another shape is none, whatever its name says."""
@@ -170,38 +213,111 @@ class Store:
             raise self.rebuild(error) from error
 
     def files(self) -> dict[str, FileRow]:
-        """Every file that was read, by path."""
-        rows = self._rows(
-            "SELECT path, session, device, inode, size, mtime, version, body FROM files"
-        )
-        if not all(isinstance(row[-1], bytes) for row in rows):
-            raise self.rebuild("a place that is none")
+        """Every file that was read, by path; without what was kept of its reading."""
+        rows = self._rows(f"SELECT {_FILE} FROM files")  # noqa: S608  # our own words
+        return {row.path: row for row in self._file_rows(rows)}
+
+    def files_of(self, session: str) -> list[FileRow]:
+        """The files of one session."""
+        rows = self._rows(f"SELECT {_FILE} FROM files WHERE session=?", session)  # noqa: S608
+        return self._file_rows(rows)
+
+    def _file_rows(self, rows: list[Any]) -> list[FileRow]:
         try:
-            return {
-                (path := os.fsdecode(row[0])): FileRow(
-                    path, row[1], row[2] & _UNSIGNED, row[3] & _UNSIGNED, *row[4:]
+            return [
+                FileRow(
+                    os.fsdecode(row[0]), row[1], row[2], os.fsdecode(row[3]), row[4], row[5],
+                    row[6], row[7] & _UNSIGNED, row[8] & _UNSIGNED, *row[9:],
                 )
                 for row in rows
-            }
+            ]  # fmt: skip
         except TypeError as error:  # SQLite keeps any value in any column
             raise self.rebuild(error) from error
 
-    def folds(self) -> dict[str, tuple[str, bytes]]:
-        """(names of its files, msgpack of the fold) of every session, by key."""
-        rows = self._rows("SELECT key, files, fold FROM sessions")
-        if not all(isinstance(fold, bytes) for _, _, fold in rows):
-            raise self.rebuild("a fold that is none")
-        return {key: (files, fold) for key, files, fold in rows}
+    def body(self, path: str) -> bytes:
+        """What was kept of a file's reading."""
+        rows = self._rows("SELECT body FROM files WHERE path=?", os.fsencode(path))
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes):
+            raise self.rebuild("a place that is none")
+        body: bytes = rows[0][0]
+        return body
+
+    def sessions(self) -> dict[str, SessionRow]:
+        """Every session, by key; without its fold."""
+        rows = self._rows(
+            "SELECT key, agent, id, root, names, parent, relation, updated_at, totals FROM sessions"
+        )
+        try:
+            return {
+                row[0]: SessionRow(
+                    row[0],
+                    row[1],
+                    row[2],
+                    os.fsdecode(row[3]),
+                    row[4],
+                    row[5],
+                    row[6],
+                    row[7],
+                    _totals.decode(row[8]),
+                )
+                for row in rows
+            }
+        except (TypeError, msgspec.MsgspecError) as error:
+            raise self.rebuild(error) from error
+
+    def fold(self, key: str) -> Fold:
+        """The fold of a session that is known."""
+        rows = self._rows("SELECT fold FROM sessions WHERE key=?", key)
+        try:
+            return _fold.decode(rows[0][0])
+        except (IndexError, TypeError, msgspec.MsgspecError) as error:
+            raise self.rebuild(error) from error
+
+    def asides(self, key: str) -> list[bytes]:
+        """The events that sidecar files have for a session: msgpack lists of JSON lines."""
+        rows = self._rows("SELECT events FROM asides WHERE session=? ORDER BY path", key)
+        return [row[0] for row in rows]
+
+    def aside_keys(self, path: str) -> set[str]:
+        """The sessions that a sidecar file speaks of."""
+        rows = self._rows("SELECT session FROM asides WHERE path=?", os.fsencode(path))
+        return {row[0] for row in rows}
 
     def responses(self, session: str) -> dict[str, Response]:
         """The responses of a session."""
         rows = self._rows("SELECT response, counts FROM responses WHERE session=?", session)
         return {name: self._response(body) for name, body in rows}
 
-    def all_responses(self) -> Iterator[tuple[str, str, Response]]:
-        """(session, response, its figures) of every session, in order of sessions."""
-        rows = self._rows("SELECT session, response, counts FROM responses ORDER BY session")
-        return ((key, name, self._response(body)) for key, name, body in rows)
+    def sharers(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Response -> the sessions it stands in, for those that stand in more than one.
+
+        Args:
+            names: the responses that are asked about; a few are looked up, many are counted.
+        """
+        if len(names) > FEW:
+            rows = self._rows(
+                "SELECT response, session FROM responses WHERE response IN (SELECT response FROM"
+                " responses WHERE instr(response, ':')=0 GROUP BY response HAVING count(*)>1)"
+            )
+        else:
+            rows = [
+                (name, row[0])
+                for name in names
+                for row in self._rows("SELECT session FROM responses WHERE response=?", name)
+            ]
+        out: dict[str, list[str]] = {}
+        for name, session in rows:
+            out.setdefault(name, []).append(session)
+        return {name: sorted(keys) for name, keys in out.items() if len(keys) > 1}
+
+    def holders(self, name: str, agent: str) -> list[str]:
+        """The sessions of an agent that a response stands in."""
+        rows = self._rows("SELECT session FROM responses WHERE response=?", name)
+        return sorted(row[0] for row in rows if row[0].startswith(f"{agent}:"))
+
+    def copies(self, session: str) -> dict[str, str]:
+        """Response -> owner, for the responses that this session only copied."""
+        return dict(self._rows("SELECT response, owner FROM copies WHERE session=?", session))
 
     def _response(self, body: bytes) -> Response:
         try:
@@ -216,6 +332,12 @@ class Store:
         except StoreError:
             return None
         return rows[0][0] if rows else None
+
+    def facts(self, prefix: str) -> dict[str, bytes]:
+        """Values whose names begin so."""
+        rows = self._rows("SELECT name, value FROM facts WHERE substr(name, 1, ?)=?",
+                          len(prefix), prefix)  # fmt: skip
+        return dict(rows)
 
     def _begin(self) -> None:
         """Starts a transaction at the first write; a process that only reads never locks."""
@@ -257,41 +379,66 @@ class Store:
         self._base = self._memory()
         return StoreError(self.notice)
 
-    def put_file(self, row: FileRow) -> None:
+    def put_file(self, row: FileRow, body: bytes) -> None:
         """Keeps a file's place."""
         self._write(
-            "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?,?)",
-            [(os.fsencode(row.path), row.session, _signed(row.device), _signed(row.inode),
-              row.size, row.mtime, row.version, row.body)],
+            "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            [(os.fsencode(row.path), row.session, row.agent, os.fsencode(row.root), row.relative,
+              row.role, row.framing, _signed(row.device), _signed(row.inode), row.size, row.mtime,
+              row.version, row.position, row.found, body)],
         )  # fmt: skip
 
-    def put_session(self, key: str, agent: str, files: str, fold: Fold) -> None:
-        """Keeps a session's fold."""
+    def put_session(self, row: SessionRow, fold: bytes) -> None:
+        """Keeps a session and its fold."""
         self._write(
-            "INSERT OR REPLACE INTO sessions VALUES (?,?,?,?)",
-            [(key, agent, files, packed(fold))],
+            "INSERT OR REPLACE INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?)",
+            [(row.key, row.agent, row.id, os.fsencode(row.root), row.names, row.parent,
+              row.relation, row.updated_at, packed(row.totals), fold)],
+        )  # fmt: skip
+
+    def put_facts_of(self, row: SessionRow) -> None:
+        """Keeps what changed of a session beside its fold: parent and totals."""
+        self._write(
+            "UPDATE sessions SET parent=?, relation=?, updated_at=?, totals=? WHERE key=?",
+            [(row.parent, row.relation, row.updated_at, packed(row.totals), row.key)],
         )
+
+    def put_asides(self, path: str, events: dict[str, bytes]) -> None:
+        """Keeps what a sidecar file says, by session."""
+        place = os.fsencode(path)
+        self._write("DELETE FROM asides WHERE path=?", [(place,)])
+        if events:
+            rows = [(place, key, body) for key, body in events.items()]
+            self._write("INSERT INTO asides VALUES (?,?,?)", rows)
 
     def put_responses(self, key: str, responses: dict[str, Response]) -> None:
         """Keeps responses that are new or changed."""
-        if not responses:
-            return
-        self._write(
-            "INSERT OR REPLACE INTO responses VALUES (?,?,?,?,?)",
-            [(key, name, one.at, one.model, packed(one)) for name, one in responses.items()],
-        )
+        if responses:
+            self._write(
+                "INSERT OR REPLACE INTO responses VALUES (?,?,?)",
+                [(key, name, packed(one)) for name, one in responses.items()],
+            )
+
+    def put_copies(self, rows: Sequence[tuple[str, str, str | None]]) -> None:
+        """(session, response, owner): keeps who owns it, or with None that it is its own."""
+        if own := [(key, name) for key, name, owner in rows if owner is None]:
+            self._write("DELETE FROM copies WHERE session=? AND response=?", own)
+        if copied := [row for row in rows if row[2] is not None]:
+            self._write("INSERT OR REPLACE INTO copies VALUES (?,?,?)", copied)
 
     def forget_responses(self, key: str) -> None:
         """Before a session is read anew."""
         self._write("DELETE FROM responses WHERE session=?", [(key,)])
+        self._write("DELETE FROM copies WHERE session=?", [(key,)])
 
     def drop(self, paths: Iterable[str], keys: Iterable[str]) -> None:
         """Forgets files and sessions that are gone."""
         if gone := [(os.fsencode(one),) for one in paths]:
             self._write("DELETE FROM files WHERE path=?", gone)
+            self._write("DELETE FROM asides WHERE path=?", gone)
         if lost := [(one,) for one in keys]:
-            self._write("DELETE FROM sessions WHERE key=?", lost)
-            self._write("DELETE FROM responses WHERE session=?", lost)
+            for table in ("sessions WHERE key", "responses WHERE session", "copies WHERE session"):
+                self._write(f"DELETE FROM {table}=?", lost)  # noqa: S608  # our own words
 
     def put_fact(self, name: str, value: bytes) -> None:
         """Keeps a value by name."""
@@ -299,7 +446,15 @@ class Store:
             self._write("INSERT OR REPLACE INTO facts VALUES (?,?)", [(name, value)])
 
 
+_FILE: Final = (
+    "path, session, agent, root, relative, role, framing, device, inode, size, mtime, version,"
+    " position, found"
+)
+FEW: Final = 400
+"""Responses that are looked up one by one; beyond that one pass over the index is cheaper."""
 _response = msgspec.msgpack.Decoder(Response)
+_totals = msgspec.msgpack.Decoder(Totals)
+_fold = msgspec.msgpack.Decoder(Fold)
 
 
 def _signed(number: int) -> int:

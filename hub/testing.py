@@ -97,14 +97,14 @@ def events_of(found: Catalogue) -> bytes:
     """Every event of every session, a line each, in order of keys."""
     return b"".join(
         encode(event) + b"\n"
-        for key in sorted(found.indexed)
-        for event in transcript.events(found.indexed[key])
+        for key in sorted(found.keys())
+        for event in transcript.events(found, key)
     )
 
 
 def sessions_of(found: Catalogue, case: Path) -> bytes:
     """Every session, in order of keys, with the case's folder called `HOME`."""
-    rows = [found.sessions[key] for key in sorted(found.sessions)]
+    rows = list(found.sessions())
     text = msgspec.json.format(msgspec.json.encode(rows), indent=1).decode()
     return text.replace(str(case / "root"), HOME).encode() + b"\n"
 
@@ -137,22 +137,22 @@ def truth_problems(case: Path) -> list[str]:
     out = []
     for native, said in truth["sessions"].items():
         key = key_of(agent, native)
-        session = found.sessions.get(key)
-        if session is None:
+        if key not in found:
             out.append(f"{case}: there is no session {key}")
             continue
+        session = found.session(key)
         for name, wanted in said.items():
             got = _fact(found, session, name)
             if got != wanted:
                 out.append(f"{case}: {key}: {name}: truth {wanted!r}, got {got!r}")
     known = {key_of(agent, native) for native in truth["sessions"]}
-    extra = [key for key in found.sessions if key not in known]
+    extra = [key for key in sorted(found.keys()) if key not in known]
     return out + [f"{case}: {key} is in no truth" for key in extra]
 
 
 def _fact(found: Catalogue, session: Session, name: str) -> Any:
     """One fact of truth.json, as agenthub has it."""
-    stream = list(transcript.events(found.indexed[session.key]))
+    stream = list(transcript.events(found, session.key))
     match name:
         case "tokens":
             return msgspec.to_builtins(session.usage)
@@ -167,8 +167,7 @@ def _fact(found: Catalogue, session: Session, name: str) -> Any:
                 if isinstance(one, ToolStart)
             ]
         case "models":
-            names = {one.model for one in found.ledger.own(session.key).values() if one.model}
-            return sorted(names)
+            return found.totals(session.key).models
         case "parent":
             return None if session.parent is None else session.parent.partition(":")[2]
         case _:

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from hub import registry
+from hub.adapter import Found
 from hub.cursor import Place, Reader
 from hub.decode import bounded
 from hub.events import (
@@ -21,47 +24,47 @@ from hub.events import (
     Wait,
 )
 from hub.fold import summarise
-from hub.observe import Indexed
+from hub.listing import Catalogue
 from hub.text import line, lines
 
 SHOWN = 4_000
 """Characters of one text in the transcript for people; `--json` has more, `--raw` all."""
 
 
-def events(indexed: Indexed) -> Iterator[Event]:
+def events(found: Catalogue, key: str) -> Iterator[Event]:
     """The events of a session's log files, numbered, then those of its sidecars.
 
     Raises:
         OSError: a file cannot be read.
     """
-    observer = registry.observer(indexed.agent)
     number = 0
-    for file in indexed.files:
-        state = observer.start(file.found)
+    for file in found.files(key):
+        observer = registry.observer(file.agent)
+        state = observer.start(msgspec.msgpack.decode(file.found, type=Found))
         try:
-            reader = Reader(file.path, file.found.framing, Place())
+            reader = Reader(file.path, file.framing, Place())
         except FileNotFoundError:
             continue
         with reader:
             for piece in reader.pieces():
                 for offset, text in piece:
                     for event in observer.events(text, offset, state):
-                        event.session, event.path, event.n = indexed.key, file.relative, number
+                        event.session, event.path, event.n = key, file.relative, number
                         number += 1
                         yield event
-    for event in indexed.sidecars:
+    for event in found.asides(key):
         event.n = number
         number += 1
         yield event
 
 
-def raw(indexed: Indexed, count: int) -> list[bytes]:
+def raw(found: Catalogue, key: str, count: int) -> list[bytes]:
     """The last `count` lines of the session's last log file, as the agent wrote them."""
-    if not indexed.files or count <= 0:
+    files = found.files(key)
+    if not files or count <= 0:
         return []
-    file = indexed.files[-1]
     last: list[bytes] = []
-    with Reader(file.path, file.found.framing, Place()) as reader:
+    with Reader(files[-1].path, files[-1].framing, Place()) as reader:
         for piece in reader.pieces():
             last = [*last, *(text for _, text in piece)][-count:]
     return last

@@ -1,0 +1,123 @@
+"""Sessions to read in; what their files say out, read by several processes where it is worth it.
+
+Workers are forked: they have the adapters and price sheets already, and send msgpack through a
+pipe. A worker that dies costs time, never a session: what it did not send is read here.
+"""
+
+import os
+import select
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct as Format
+from typing import Final
+
+import msgspec
+
+from hub.decode import packed
+from hub.reading import Plan, SessionRead
+
+WORTH: Final = 24 << 20
+"""Bytes to read for which a second process is started."""
+MANY: Final = 300
+"""Sessions for which it is, however small they are."""
+_LENGTH: Final = Format("<I")
+_decoder = msgspec.msgpack.Decoder(SessionRead)
+
+
+def read_all(
+    plans: Sequence[Plan], how: Callable[[Plan], SessionRead], workers: int
+) -> Iterator[SessionRead]:
+    """What every plan's files say, in any order.
+
+    Args:
+        plans: the sessions.
+        how: reads one of them.
+        workers: processes that may work; 1 = only this one.
+    """
+    size = sum(plan.size for plan in plans)
+    if workers < 2 or (size < WORTH and len(plans) < MANY):
+        yield from map(how, plans)
+        return
+    hands = _deal(plans, workers)
+    left = {plan.key: plan for plan in plans}
+    pipes = [_fork(hand, how) for hand in hands[1:]]
+    try:
+        yield from _gather(hands[0], how, pipes, left)
+    finally:
+        for pid, descriptor in pipes:
+            os.close(descriptor)
+            os.waitpid(pid, 0)
+    yield from map(how, list(left.values()))
+
+
+def _deal(plans: Sequence[Plan], workers: int) -> list[list[Plan]]:
+    """About equal bytes for everybody, large sessions first."""
+    hands: list[list[Plan]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    for plan in sorted(plans, key=lambda plan: plan.size, reverse=True):
+        place = loads.index(min(loads))
+        hands[place].append(plan)
+        loads[place] += plan.size + 20_000
+    return hands
+
+
+def _fork(plans: Sequence[Plan], how: Callable[[Plan], SessionRead]) -> tuple[int, int]:
+    """A process that reads these; its id and the pipe it sends through."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writes)
+        return pid, reads
+    code = 1
+    try:
+        os.close(reads)
+        with os.fdopen(writes, "wb", buffering=1 << 16) as stream:
+            for plan in plans:
+                body = packed(how(plan))
+                stream.write(_LENGTH.pack(len(body)))
+                stream.write(body)
+        code = 0
+    finally:
+        os._exit(code)  # nothing of the parent's is cleaned up twice
+
+
+def _gather(
+    own: Sequence[Plan],
+    how: Callable[[Plan], SessionRead],
+    pipes: Sequence[tuple[int, int]],
+    left: dict[str, Plan],
+) -> Iterator[SessionRead]:
+    """Reads its own hand, and what the others send in between and after."""
+    buffers = {descriptor: bytearray() for _, descriptor in pipes}
+    for plan in own:
+        left.pop(plan.key, None)
+        yield how(plan)
+        yield from _received(buffers, left, 0.0)
+    while buffers:
+        yield from _received(buffers, left, None)
+
+
+def _received(
+    buffers: dict[int, bytearray], left: dict[str, Plan], wait: float | None
+) -> Iterator[SessionRead]:
+    """What has arrived; pipes that ended are let go."""
+    if not buffers:
+        return
+    ready, _, _ = select.select(list(buffers), [], [], wait)
+    for descriptor in ready:
+        piece = os.read(descriptor, 1 << 20)
+        if not piece:
+            del buffers[descriptor]
+            continue
+        buffer = buffers[descriptor]
+        buffer += piece
+        place = 0
+        while len(buffer) - place >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(buffer, place)
+            if len(buffer) - place - _LENGTH.size < length:
+                break
+            start = place + _LENGTH.size
+            one = _decoder.decode(bytes(buffer[start : start + length]))
+            place = start + length
+            left.pop(one.key, None)
+            yield one
+        del buffer[:place]
