@@ -79,9 +79,11 @@ def session_meta(meta: SessionMeta, state: State, out: list[Event]) -> None:
         started_at=None if state.segment else started,
     )
     system(meta.base_instructions or meta.instructions, state, out)
-    end = whole(base.get("end_ordinal_exclusive"))
-    if base.get("thread_id") == state.id and end is not None:
-        out.append(Rewind(seq=end, to_offset=whole(base.get("end_byte_offset"))))
+    if state.segment:
+        # `history_base` names the file before the rewind (by its segment, if it is one itself);
+        # it is absent where nothing is left. A fork's names its parent, of which nothing is dead.
+        end = whole(base.get("end_ordinal_exclusive")) or 0
+        out.append(Rewind(seq=end, to_offset=whole(base.get("end_byte_offset")) or 0))
 
 
 def system(value: Any, state: State, out: list[Event]) -> None:
