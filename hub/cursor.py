@@ -143,26 +143,39 @@ class Reader:
                 return
             size = WINDOW if moved else 2 * size  # one frame longer than the window
 
-    def ends(self, size: int) -> list[tuple[int, bytes]]:
-        """The complete lines of the first and of the last `size` bytes of a file of lines.
+    def head(self, size: int) -> tuple[list[tuple[int, bytes]], int]:
+        """The complete lines of the first `size` bytes, and the byte of the file behind them.
 
         A first line that is longer is read whole: it says whose the file is.
         """
         data = os.pread(self._descriptor, size, 0)
+        if self.framing == "zstd":
+            piece, _ = framing.unpack(data, 0, 0, last=False)
+            return piece.lines, piece.position
         while b"\n" not in data:
-            more = os.pread(self._descriptor, framing.CHUNK, len(data))
+            more = os.pread(self._descriptor, max(size, len(data)), len(data))
             if not more:
-                return []
+                return [], 0
             data += more
-        head = framing.split(data, 0, 0)
-        start = max(head.position, self.stat.st_size - size)
-        tail = os.pread(self._descriptor, self.stat.st_size - start, start)
-        if start > head.position:
-            cut = tail.find(b"\n") + 1
+        lines = framing.split(data[: max(size, data.find(b"\n") + 1)], 0, 0)
+        return lines.lines, lines.position
+
+    def tail(self, size: int, first: int) -> list[tuple[int, bytes]]:
+        """The complete lines of the last `size` bytes, from byte `first` of the file on.
+
+        Where frames are decoded from the middle, offsets are not known: they are -1.
+        """
+        start = max(first, self.stat.st_size - size)
+        data = os.pread(self._descriptor, self.stat.st_size - start, start)
+        if self.framing == "zstd":
+            whole = b"".join(framing.tail_frames(data))
+            return [(-1, line) for _, line in framing.split(whole, 0, 0).lines]
+        if start > first:
+            cut = data.find(b"\n") + 1
             if cut == 0:
-                return head.lines
-            start, tail = start + cut, tail[cut:]
-        return head.lines + framing.split(tail, start, start).lines
+                return []
+            start, data = start + cut, data[cut:]
+        return framing.split(data, start, start).lines
 
 
 def open_regular(path: str) -> int:

@@ -7,6 +7,11 @@ decoded bytes; the position to go on from counts bytes of the file.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressor
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
@@ -46,15 +51,14 @@ class Lines:
 def split(data: bytes, position: int, decoded: int) -> Lines:
     """The complete lines of `data`, which stands at `position` of a file of plain lines."""
     out = Lines(position=position, decoded=decoded)
-    start = 0
-    end = data.find(b"\n")
-    while end >= 0:
-        out.lines.append((decoded + start, data[start:end]))
-        start = end + 1
-        end = data.find(b"\n", start)
-    out.position = position + start
-    out.decoded = decoded + start
-    out.rest = data[start:]
+    parts = data.split(b"\n")
+    out.rest = parts.pop()
+    offset, lines = decoded, out.lines
+    for part in parts:
+        lines.append((offset, part))
+        offset += len(part) + 1
+    out.position = position + offset - decoded
+    out.decoded = offset
     return out
 
 
@@ -117,8 +121,6 @@ def frames(
 
 def _frame(data: bytes, start: int, limit: int | None = None) -> tuple[int, bytes, str | None]:
     """The frame at `start`: (where it ends, its text, what is wrong); a torn one has no length."""
-    import zstandard  # noqa: PLC0415  # only homes with compressed files pay for it
-
     magic = data[start : start + 4]
     if 0x50 <= magic[0] <= 0x5F and _SKIPPABLE.startswith(magic[1:]):
         end = start + 8 + int.from_bytes(data[start + 4 : start + 8], "little")
@@ -126,13 +128,13 @@ def _frame(data: bytes, start: int, limit: int | None = None) -> tuple[int, byte
         return (end, b"", None) if whole else (start, b"", "torn_frame")
     if not _MAGIC.startswith(magic):
         return start, b"", "bad_frame"
-    reader = zstandard.ZstdDecompressor().decompressobj()
+    reader = _decompressor().decompressobj()
     parts: list[bytes] = []
     total, place = 0, start
     while place < len(data) and not reader.eof:
         try:
             parts.append(reader.decompress(data[place : place + _SLICE]))
-        except zstandard.ZstdError:
+        except _errors():
             return start, b"", "bad_frame"
         total += len(parts[-1])
         place = min(place + _SLICE, len(data))
@@ -160,3 +162,35 @@ def _next(data: bytes, start: int, *, last: bool) -> int:
     # the first bytes of the next frame may be here already
     kept = next((size for size in (3, 2, 1) if data.endswith(_MAGIC[:size])), 0)
     return max(start, len(data) - kept)
+
+
+@cache
+def _decompressor() -> "ZstdDecompressor":
+    """One for all frames: making it costs more than a small frame."""
+    import zstandard  # noqa: PLC0415  # only homes with compressed files pay for it
+
+    return zstandard.ZstdDecompressor()
+
+
+@cache
+def _errors() -> type[Exception]:
+    import zstandard  # noqa: PLC0415
+
+    return zstandard.ZstdError
+
+
+def tail_frames(data: bytes) -> list[bytes]:
+    """The decoded frames at the end of `data`, which begins anywhere in a file."""
+    spot = data.find(_MAGIC)
+    while spot >= 0:
+        plain: list[bytes] = []
+        for _, text, note in frames(data[spot:]):
+            if note is not None and note != "torn_frame":
+                plain.clear()
+                break
+            if note is None:
+                plain.append(text)
+        if plain:
+            return plain
+        spot = data.find(_MAGIC, spot + 1)
+    return []

@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +16,7 @@ from hub.price import UNITS, Rate, Sheet
 def sheet_of(model: str) -> Sheet:
     """The sheet of a model; without rates where the table does not know it."""
     asked = time.time()
-    table = version("genai-prices")
+    table = _version()
     found = _look_up(model, datetime.now(UTC))
     if found is None:
         return Sheet(version=table, asked_at=asked)
@@ -26,13 +27,25 @@ def sheet_of(model: str) -> Sheet:
 
 def dated_sheet(model: str, at: str | None) -> Sheet:
     """The sheet of a model whose price depends on the time of the request."""
+    return _sheet_at(model, (at or "")[:16])
+
+
+@lru_cache(maxsize=4096)
+def _sheet_at(model: str, minute: str) -> Sheet:
+    """Prices change with days or hours, never within a minute."""
     try:
-        moment = datetime.fromisoformat(at) if at else datetime.now(UTC)
+        moment = datetime.fromisoformat(minute).replace(tzinfo=UTC)
     except ValueError:
         moment = datetime.now(UTC)
     found = _look_up(model, moment)
-    table = version("genai-prices")
-    return Sheet(version=table) if found is None else Sheet(_rates(found.model_price), table)
+    return (
+        Sheet(version=_version()) if found is None else Sheet(_rates(found.model_price), _version())
+    )
+
+
+@cache
+def _version() -> str:
+    return version("genai-prices")
 
 
 def _look_up(model: str, moment: datetime) -> Any:

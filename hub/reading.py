@@ -16,12 +16,24 @@ from hub.adapter import Observer
 from hub.cursor import Place, Reader
 from hub.decode import packed
 from hub.discover import File
-from hub.events import Event, Prompt, TurnStart, UsageEvent
+from hub.events import (
+    Answer,
+    ErrorEvent,
+    Event,
+    Prompt,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+    UsageEvent,
+)
 from hub.fold import Fold, Response
 from hub.model import Usage
 
+HEAD = 1 << 13
+"""Bytes of the head that a quick reading looks at; a longer first line is read whole."""
 PART = 1 << 14
-"""Bytes of head and of tail that a quick reading looks at."""
+"""Bytes of the tail that it looks at first."""
 Price: TypeAlias = Callable[[UsageEvent], tuple[float | None, str, str | None]]
 """Gives (list price or null, currency, basis) of one request."""
 
@@ -160,7 +172,8 @@ class Taker:
     """Stamps events, folds them, and keeps what each response stands for."""
 
     def __init__(self, out: SessionRead, price: Price) -> None:
-        self.key, self.fold, self.responses, self.price = out.key, out.fold, out.responses, price
+        self.out, self.key, self.fold, self.responses = out, out.key, out.fold, out.responses
+        self.price = price
         self.path = ""
 
     def one(self, event: Event) -> None:
@@ -222,16 +235,37 @@ def quick(plan: Plan) -> SessionRead:
 
 
 def _ends(file: File, observer: Observer, take: Taker) -> None:
+    """The head, and a tail that is made longer until it says how the session stands."""
     state = observer.start(file.found)
     take.path = file.relative
     with Reader(file.path, file.found.framing, Place()) as reader:
-        if file.found.framing == "lines" and reader.stat.st_size > 2 * PART:
-            lines = reader.ends(PART)
-        else:
-            lines = [line for piece in reader.pieces() for line in piece]
+        if reader.stat.st_size <= 2 * PART:
+            _feed([line for piece in reader.pieces() for line in piece], observer, state, take)
+            return
+        head, after = reader.head(HEAD)
+        _feed(head, observer, state, take)
+        kept, fold = packed(state), packed(take.fold)
+        size = PART
+        while True:
+            tail = reader.tail(size, after)
+            if _feed(tail, observer, state, take) or size >= reader.stat.st_size:
+                return
+            size *= 4
+            state = msgspec.msgpack.decode(kept, type=type(state))
+            take.fold = take.out.fold = _fold.decode(fold)
+
+
+_DECIDES = (Answer, ErrorEvent, Prompt, ToolStart, ToolEnd, TurnEnd, TurnStart)
+
+
+def _feed(lines: list[tuple[int, bytes]], observer: Observer, state: Any, take: Taker) -> bool:
+    """Takes the lines in; was there anything in them that says how the session stands?"""
+    decided = False
     for offset, line in lines:
         for event in observer.events(line, offset, state):
+            decided = decided or isinstance(event, _DECIDES)
             take.one(event)
+    return decided
 
 
 def total(responses: dict[str, Response]) -> Usage:

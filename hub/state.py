@@ -83,17 +83,19 @@ def judge(
 def _records(out: Verdict, fold: Fold) -> None:
     """Adds the record that decides to the evidence."""
     for wait in fold.waits.values():
-        out.evidence.append(Evidence("record", f"asks: {wait.what}", wait.path, wait.offset))
+        out.evidence.append(
+            Evidence("record", f"asks: {wait.what}", wait.path, _known(wait.offset))
+        )
     for call in fold.calls.values():
         text = f"{call.name} was called and has no result"
-        out.evidence.append(Evidence("record", text, call.path, call.offset))
+        out.evidence.append(Evidence("record", text, call.path, _known(call.offset)))
     if fold.open_turn is not None:
         spot = fold.open_turn
         text = "a turn began and has not ended"
-        out.evidence.append(Evidence("record", text, spot.path, spot.offset))
+        out.evidence.append(Evidence("record", text, spot.path, _known(spot.offset)))
     elif fold.last_end_spot is not None:
         spot = fold.last_end_spot
-        out.evidence.append(Evidence("record", spot.text, spot.path, spot.offset))
+        out.evidence.append(Evidence("record", spot.text, spot.path, _known(spot.offset)))
 
 
 def _living(out: Verdict, fold: Fold, alive: Sequence[Trace]) -> None:
@@ -254,3 +256,8 @@ def seconds(at: str | None) -> float | None:
         return datetime.fromisoformat(at).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def _known(offset: int) -> int | None:
+    """A quick reading does not know where its last records stand in a compressed file."""
+    return offset if offset >= 0 else None
