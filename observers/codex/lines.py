@@ -72,6 +72,13 @@ def _bare(record: Line, raw: bytes, offset: int, memory: State, out: list[Event]
             thread.session_meta(meta, memory, out)
         else:
             out.append(Note(code="unknown_record", detail=str(record.type)[:80]))
+        return None
+    response = text(record.previous_response_id)
+    if response is not None and response != memory.response:
+        memory.response = response
+        if memory.prompted and not memory.open:
+            # 0.8 ends before it writes the last answer: that it came is all there is of it
+            state.finish(memory, None, "completed", out)
     return None
 
 

@@ -32,6 +32,8 @@ class Line(Struct, gc=False):
     id: Any = None
     instructions: Raw = NOTHING
     record_type: Any = None
+    previous_response_id: Any = None
+    """0.8: the last response that came; its items follow, save those of the very last one."""
 
 
 class SessionMeta(Struct, gc=False):

@@ -80,6 +80,9 @@ class State(Struct):
     fresh: list[str] = field(default_factory=list)
     """Those of them whose response is not yet complete: a retry repeats them."""
 
+    response: str | None = None
+    """The last response that a `record_type` line names (0.8)."""
+
     open: dict[str, Call] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)
     """Background session -> its call."""
