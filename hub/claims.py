@@ -148,6 +148,8 @@ class _Groups:
 
 def totals_of(responses: Mapping[str, Response], copies: Mapping[str, str]) -> Totals:
     """The totals of a session with these responses, of which these are somebody else's."""
+    stated = {name: one.owner for name, one in responses.items() if one.owner is not None}
+    copies = {**stated, **copies}
     own = {name: one for name, one in responses.items() if name not in copies}
     out = Totals(total(own) if own else Usage(), responses=len(own))
     costs = [one.cost for one in own.values()]

@@ -139,6 +139,8 @@ class UsageEvent(Base, tag="usage"):
     response: str
     model: str | None
     counts: Usage
+    owner: str | None = None
+    """Native id of the session that made the request, where the record says that it was another."""
     raw: dict[str, Any] | None = None
     """What an exact price needs beside the counts (cache lifetimes, service tier, searches)."""
 

@@ -86,6 +86,8 @@ class Response(Struct):
     currency: str = "USD"
     basis: str | None = None
     """`table` or `override`, and behind a colon the version of the table."""
+    owner: str | None = None
+    """Key of the session that made the request, where its record says that it was another."""
     upto: Counts = (0, 0, 0, 0, 0)
     """The session's counts before the turn after this response began."""
     next_at: str | None = None

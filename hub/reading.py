@@ -28,6 +28,7 @@ from hub.events import (
     UsageEvent,
 )
 from hub.fold import Fold, Response
+from hub.keys import key_of
 from hub.model import Usage
 
 HEAD = 1 << 13
@@ -198,9 +199,15 @@ class Taker:
         one = Response(
             event.at, event.model, event.counts, event.raw,
             known.n if known is not None else event.n, cost, currency, basis,
+            self._owner(event.owner),
         )  # fmt: skip
         self.responses[event.response] = one
         fold.last = (event.response, one)
+
+    def _owner(self, native: str | None) -> str | None:
+        """The key of another session that made the request."""
+        key = key_of(self.key.partition(":")[0], native) if native else None
+        return None if key == self.key else key
 
     def _settle(self, at: str | None) -> None:
         """A turn begins: a copy of everything before it inherits the counts up to here."""

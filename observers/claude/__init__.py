@@ -12,7 +12,7 @@ from observers.claude import aside, lines, places
 from observers.claude.state import State
 
 LABEL: Final = "Claude Code"
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 def roots(env: Mapping[str, str], home: str, read: Read, names: Names) -> Sequence[Root]:

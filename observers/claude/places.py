@@ -18,6 +18,10 @@ _AGENT: Final = re.compile(r"agent-(?P<id>[A-Za-z0-9_-]+)\.(?P<kind>jsonl|meta\.
 _REGISTRY: Final = re.compile(r"(?:pid-)?[0-9]+\.json")
 
 
+_WHOLE: Final = 1 << 16
+"""A head of so many bytes can be a part of the file."""
+
+
 def roots(env: Mapping[str, str], home: str) -> list[Root]:
     """`$CLAUDE_CONFIG_DIR` is one path, commas and all; the defaults may hold older sessions."""
     named = env.get("CLAUDE_CONFIG_DIR", "")
@@ -38,7 +42,7 @@ def find(relative: str, head: Head) -> Found | None:
     if len(parts) == 3:
         stem = name.removesuffix(".jsonl")
         if stem != name and _UUID.fullmatch(stem):
-            return _continuation(stem, head) or Found(stem)
+            return _session(stem, head)
         return _beside(name, head)
     session = parts[2]
     if not _UUID.fullmatch(session):
@@ -61,28 +65,33 @@ class _Owner(Struct, rename="camel"):
     timestamp: str | None = None
 
 
-def _owners(head: Head) -> Iterator[_Owner]:
+def _owners(head: bytes) -> Iterator[_Owner]:
     """The owner that each record of the file's first part names."""
-    for line in head().split(b"\n"):
+    for line in head.split(b"\n"):
         try:
             yield msgspec.json.decode(line.lstrip(b"\0"), type=_Owner)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
 
-def _continuation(stem: str, head: Head) -> Found | None:
-    """A session that the terminal of 1.0.128 resumed goes on in a file of another name.
+def _session(stem: str, head: Head) -> Found | None:
+    """A transcript; mostly of the session that it is named after.
 
-    Its records keep the session's id, and the first of them has its parent in the older file.
+    A session that the terminal of 1.0.128 resumed goes on in a file of another name: its records
+    keep the session's id, and the first of them has its parent in the older file. A file with
+    nothing but summaries of other files' records is no session.
     """
-    for record in _owners(head):
+    first = head()
+    if not first or stem.encode() in first:
+        return Found(stem)
+    for record in _owners(first):
         if record.uuid is None:
             continue  # a summary, or bookkeeping of newer versions
         owner = record.session_id
         if owner and owner != stem and record.parent_uuid and _UUID.fullmatch(owner):
             return Found(owner, order=f"{record.timestamp or ''} {stem}")
-        break
-    return None
+        return Found(stem)
+    return Found(stem) if len(first) >= _WHOLE or b'"summary"' not in first else None
 
 
 def _beside(name: str, head: Head) -> Found | None:
@@ -90,7 +99,7 @@ def _beside(name: str, head: Head) -> Found | None:
     agent = _AGENT.fullmatch(name)
     if agent is None or agent["kind"] != "jsonl":
         return None
-    for record in _owners(head):
+    for record in _owners(head()):
         session = record.session_id
         if session and _UUID.fullmatch(session):
             return Found(f"{session}/{agent['id']}", parent=session, relation="subagent")

@@ -29,9 +29,11 @@ def reply(record: Record, place: Place, state: State) -> Iterator[Event]:
         yield from _synthetic(record, message, place, state)
         return
     response = message.id or record.uuid or ""
-    copied = record.request_session_id not in {None, "", state.root}
-    if copied:
-        yield from forked(record.request_session_id or "", place, state)
+    other = record.request_session_id or None
+    if other is not None and other != state.root:
+        yield from forked(other, place, state)
+    else:
+        other = None
     aside = bool(record.is_sidechain) and not state.child
     if not aside:
         yield from resume(place, state)
@@ -40,8 +42,8 @@ def reply(record: Record, place: Place, state: State) -> Iterator[Event]:
         state.unasked_at = place["at"]
     state.silent = state.silent and aside
     state.stop = message.stop_reason
-    if message.usage is not None and response and not copied:
-        yield from _usage(response, message, message.usage, place, state)
+    if message.usage is not None and response:
+        yield from _usage(response, message, message.usage, other, place, state)
     if aside:
         return  # 1.0.128: a sub-agent inside the session's file; its tokens count
     for block in _blocks(message):
@@ -106,14 +108,24 @@ def _failure(code: str, stop: str | None, state: State) -> str:
 
 
 def _usage(
-    response: str, message: Message, tokens: Tokens, place: Place, state: State
+    response: str,
+    message: Message,
+    tokens: Tokens,
+    owner: str | None,
+    place: Place,
+    state: State,
 ) -> Iterator[Event]:
     counts = _counts(tokens)
     if counts == Usage():
         return
     counts = fullest(response, counts, state)
     yield UsageEvent(
-        response=response, model=message.model, counts=counts, raw=_raw(tokens), **place
+        response=response,
+        model=message.model,
+        counts=counts,
+        owner=owner,
+        raw=_raw(tokens),
+        **place,
     )
 
 

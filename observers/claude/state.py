@@ -26,8 +26,6 @@ class State(Struct):
     turn: str | None = None
     """`promptId` of the open turn."""
     open: bool = False
-    asked: str | None = None
-    """`promptId` of the latest user record: the turns of notifications have one, too."""
     unasked_at: str | None = None
     """Time at which the latest turn began that no prompt had begun, until its prompt comes."""
     answered: str | None = None
@@ -158,7 +156,7 @@ def begin(record: Record, place: Place, state: State) -> Iterator[Event]:
     if state.told:
         yield from end("completed", place, state)
     yield from withdraw(place, state)
-    state.open, state.turn = True, record.prompt_id or state.asked or record.uuid
+    state.open, state.turn = True, record.uuid or record.prompt_id
     state.answered, state.empty, state.unasked_at = None, False, None
     state.silent, state.told, state.nudged, state.paused = True, False, False, False
     yield TurnStart(turn=state.turn, **place)

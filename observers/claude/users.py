@@ -44,7 +44,6 @@ def user(record: Record, place: Place, state: State) -> Iterator[Event]:
     aside = bool(record.is_sidechain) and not state.child
     if aside:
         return  # 1.0.128: a sub-agent inside the session's file
-    state.asked = record.prompt_id or state.asked
     for block in results:
         yield from finished(block, record, place, state)
     texts = [block.text for block in blocks if block.type == "text" and block.text]
