@@ -4,6 +4,7 @@ A case is a folder `<agent>/<name>/` with `root/` (a HOME), `SOURCE.toml` (where
 clock and processes of its moment), `expected.jsonl`, `session.json` and `truth.json`.
 """
 
+import contextlib
 import json
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from hub import framing, transcript
 from hub.adapter import Found, Observer
 from hub.events import Answer, Event, Prompt, ToolStart, encode
 from hub.keys import key_of
-from hub.listing import Catalogue, catalogue
+from hub.listing import Catalogue, catalogue, stamp
 from hub.liveness import Fixed, Process
 from hub.model import Session
 from hub.observe import Engine
@@ -104,9 +105,22 @@ def events_of(found: Catalogue) -> bytes:
 
 def sessions_of(found: Catalogue, case: Path) -> bytes:
     """Every session, in order of keys, with the case's folder called `HOME`."""
-    rows = list(found.sessions())
+    rows = [_undated(row) for row in found.sessions()]
     text = msgspec.json.format(msgspec.json.encode(rows), indent=1).decode()
     return text.replace(str(case / "root"), HOME).encode() + b"\n"
+
+
+def _undated(row: Session) -> Session:
+    """A session without the times of its files: no two checkouts have the same."""
+    times = set()
+    for one in row.sources:
+        with contextlib.suppress(OSError):
+            times.add(stamp(Path(one.path).stat().st_mtime_ns))
+    return msgspec.structs.replace(
+        row,
+        started_at=None if row.started_at in times else row.started_at,
+        updated_at=None if row.updated_at in times else row.updated_at,
+    )
 
 
 def golden_problems(case: Path) -> list[str]:
