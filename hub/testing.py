@@ -115,7 +115,7 @@ def _undated(row: Session) -> Session:
     times = set()
     for one in row.sources:
         with contextlib.suppress(OSError):
-            times.add(stamp(Path(one.path).stat().st_mtime_ns))
+            times.add(stamp(Path(row.root, one.path).stat().st_mtime_ns))
     return msgspec.structs.replace(
         row,
         started_at=None if row.started_at in times else row.started_at,
