@@ -28,8 +28,8 @@ _ROLLOUT = pattern(
     r"(?:sessions/(?:\d{4}/\d\d/\d\d/)?|archived_sessions/)"
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(\.zst)?"
 )
-_OLDEST = pattern(rf"sessions/rollout-\d{{4}}-\d\d-\d\d-({_ID})\.json")
-"""Of the TypeScript CLI: see `observers.codex.pretty`."""
+_OLDEST = pattern(rf"sessions/rollout-(\d{{4}})-(\d\d)-(\d\d)-({_ID})\.json")
+"""Of the TypeScript CLI (`observers.codex.pretty`): a save has the day it was made, and is whole."""
 _LOCK = pattern(rf"thread-writer-locks/({_ID})\.lock")
 _INDEX: Final = "session_index.jsonl"
 
@@ -98,7 +98,7 @@ def find(relative: str, head: Head) -> Found | None:
     del head
     oldest = _OLDEST.fullmatch(relative)
     if oldest is not None:
-        return Found(oldest[1])
+        return Found(oldest[4], replaces=int(oldest[1] + oldest[2] + oldest[3]))
     rollout = _ROLLOUT.fullmatch(relative)
     if rollout is not None:
         thread, segment, packed = rollout.groups()
