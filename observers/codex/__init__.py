@@ -29,7 +29,7 @@ _ROLLOUT = pattern(
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(\.zst)?"
 )
 _OLDEST = pattern(rf"sessions/rollout-(\d{{4}})-(\d\d)-(\d\d)-({_ID})\.json")
-"""Of the TypeScript CLI (`observers.codex.pretty`): a save has the day it was made, and is whole."""
+"""Of the TypeScript CLI (`observers.codex.pretty`): a save is whole, and has its own day."""
 _LOCK = pattern(rf"thread-writer-locks/({_ID})\.lock")
 _INDEX: Final = "session_index.jsonl"
 
