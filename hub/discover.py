@@ -7,7 +7,7 @@ name is that file.
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -63,16 +63,32 @@ class Tree:
 
 
 def roots_of(
-    observer: Observer, env: Mapping[str, str], home: str, more: Sequence[str] = ()
-) -> list[Root]:
-    """The observer's roots and the configured ones, each real path once, in that order."""
+    observer: Observer,
+    env: Mapping[str, str],
+    home: str,
+    more: Sequence[str] = (),
+    others: Iterable[Mapping[str, str]] = (),
+) -> tuple[list[Root], set[str]]:
+    """The observer's roots, each real path once, and the paths of those that somebody named.
+
+    Args:
+        observer: of the agent.
+        env: the environment; then come the defaults.
+        home: the user's home folder.
+        more: configured homes.
+        others: environments of the agent's live processes.
+    """
+    usual = observer.roots({}, home, read_small, names_in)
+    shape = usual[0].folders if usual else ("",)
+    found = [*observer.roots(env, home, read_small, names_in)]
+    found += [Root(str(expanded(path)), shape) for path in more]
+    for other in others:
+        found += observer.roots(other, home, read_small, names_in)
     out: dict[str, Root] = {}
-    found = list(observer.roots(env, home, read_small, names_in))
-    shape = found[0].folders if found else ("",)
-    for root in [*found, *(Root(str(expanded(path)), shape) for path in more)]:
+    for root in [*found, *usual]:
         if "\0" not in root.path:  # such a folder cannot be there
             out.setdefault(f"{os.path.realpath(root.path)}\0{root.folders}", root)
-    return list(out.values())
+    return list(out.values()), {root.path for root in found} - {root.path for root in usual}
 
 
 class Known(Protocol):
@@ -97,6 +113,7 @@ def scan(
     tree: Tree,
     exclude: Sequence[str] = (),
     known: Mapping[str, Known] | None = None,
+    named: Collection[str] = (),
 ) -> None:
     """Adds what is below the roots to `tree`: known files that changed, and new ones."""
     seen_files: set[tuple[int, int]] = set()
@@ -104,6 +121,9 @@ def scan(
         there = Path(root.path).is_dir()
         tree.roots.append((agent, root, there))
         if not there:
+            if root.path in named:
+                reason = "this folder of the agent is named, and is not there"
+                tree.troubles.append(Trouble(agent, root.path, "", root.path, reason))
             continue
         walker = _Walker(agent, observer, root, tree, seen_files, exclude, known or {})
         for folder in root.folders:

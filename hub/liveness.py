@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -52,6 +52,10 @@ class Machine(Protocol):
         """Exclusive flocks held now, by file, with the owner's pid (0 = in another namespace)."""
         ...
 
+    def environments(self, home: str) -> Iterator[tuple[Process, Mapping[str, str]]]:
+        """This user's processes with this HOME, and their environments."""
+        ...
+
     def domains(self) -> frozenset[str] | None:
         """Spellings of this boot and pid namespace; None where pids cannot be judged."""
         ...
@@ -77,6 +81,11 @@ class Fixed:
     def locks(self) -> Mapping[Inode, int]:
         """The locks it was given."""
         return self.held
+
+    def environments(self, home: str) -> Iterator[tuple[Process, Mapping[str, str]]]:
+        """It knows of no environment."""
+        del home
+        return iter(())
 
     def domains(self) -> frozenset[str] | None:
         """The domain it was given."""
@@ -118,6 +127,19 @@ class Linux:
             held[os.makedev(int(major, 16), int(minor, 16)), int(inode)] = max(int(pid), 0)
         return held
 
+    def environments(self, home: str) -> Iterator[tuple[Process, Mapping[str, str]]]:
+        """What /proc/<pid>/environ says; other users' processes are not looked at."""
+        mine, wanted = os.geteuid(), b"\0HOME=" + os.fsencode(home) + b"\0"
+        for name in _names("/proc"):
+            base = f"/proc/{name}"
+            if not name.isdigit() or _owner(base) != mine:
+                continue
+            if wanted not in b"\0" + _read(f"{base}/environ") + b"\0":
+                continue
+            process = self.process(int(name))
+            if process is not None:
+                yield process, _environ(base)
+
     def domains(self) -> frozenset[str] | None:
         """`linux:<machine id>:<pid namespace>`, as Claude Code 2.1.332 writes it (measured)."""
         space = _link("/proc/self/ns/pid")
@@ -147,6 +169,11 @@ class Elsewhere:
         """No table of locks."""
         return {}
 
+    def environments(self, home: str) -> Iterator[tuple[Process, Mapping[str, str]]]:
+        """Nobody can be seen."""
+        del home
+        return iter(())
+
     def domains(self) -> frozenset[str] | None:
         """Pids cannot be judged."""
         return None
@@ -167,6 +194,20 @@ def _read(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError:
         return b""
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return os.listdir(path)  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _owner(path: str) -> int:
+    try:
+        return os.stat(path).st_uid  # noqa: PTH116
+    except OSError:
+        return -1
 
 
 def _link(path: str) -> str:
