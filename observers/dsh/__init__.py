@@ -6,7 +6,7 @@ as far as they are understood, with a note. No record names the version of dsh.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -47,12 +47,17 @@ IGNORED: Final = frozenset({
 # fmt: on
 """Types that are known and say nothing here: the other names of 0.2.1rc2's known-event-types."""
 _TYPE: Final = b'{"type":"'
-_CHUNK: Final = b"assistant/chunk"
 _PIECE: Final = re.compile(
     rb'\{"type":"assistant/chunk","seq":\d+,"time":\d+,"data":'
     rb'\{"turn":\d+,"step":\d+,"chunk":\{"type":"(?!usage")[a-z-]+"'
 )
 """A chunk that is no usage (v0, v1): one of very many."""
+_MUTE: Final[Mapping[bytes, Callable[[bytes], bool]]] = {
+    b"agent/inbox/spliced": lambda line: b'"inserted":[]' in line,
+    b"assistant/chunk": lambda line: _PIECE.match(line) is not None,
+    b"user/message": lambda line: b'"kind":"user' not in line,  # injected
+}
+"""Types of which many rows say nothing. (Within a text every quote is escaped.)"""
 _SKIPPED: Final = frozenset(name.encode() for name in IGNORED)
 _FOLDS: Final = {name.encode(): fold for name, fold in FOLDS.items()}
 _ENVELOPE: Final = Decoder(Envelope, (_TYPE,))
@@ -124,7 +129,8 @@ def _silent(line: bytes, kind: bytes) -> bool:
     """Is it one whole row that says nothing: not a torn one with another behind it?"""
     if kind in _SKIPPED:
         return line.find(_TYPE, 9) < 0
-    return kind == _CHUNK and line.count(_TYPE, 9) == 1 and _PIECE.match(line) is not None
+    mute = _MUTE.get(kind)
+    return mute is not None and mute(line) and line.count(b'"seq":') == 1
 
 
 def _read(line: bytes, kind: bytes) -> tuple[Row[Any] | None, str | None]:

@@ -73,7 +73,9 @@ def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
     if error == "TOOL_NOT_STARTED" and not name:
         return None  # a closer for a call that never began
     text = text_of(r.Message(content=blocks))
-    spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
+    spill = None
+    if "ull " in text:
+        spill = _SPILL.search(text, max(len(text) - 2000, 0)) or _SUBPROCESS.search(text)
     failed = call in state.failed
     if failed:
         state.failed.remove(call)
@@ -104,6 +106,8 @@ def _tool_result(data: r.Said, state: State, out: list[Event]) -> str | None:
 
 def _exit(text: str) -> tuple[int | None, bool]:
     """How a command ended: the exit code that its text names, and whether it was killed."""
+    if "]" not in text:
+        return None, False
     marks = list(_EXIT.finditer(text, max(len(text) - 2000, 0)))
     if not marks:
         return None, False
