@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hub import registry
+import msgspec
+
+from hub import reading, registry
 from hub.adapter import Claim
 from hub.decode import bounded
 from hub.discover import File, Trouble
+from hub.errors import StoreError
 from hub.events import Event
 from hub.fold import TEXT, Fold
 from hub.keys import native_of
@@ -161,7 +164,7 @@ class Catalogue:
         remembered = self._traces.crashes.get(key)
         if traces:
             if remembered is None or remembered[0] != fold.events:
-                trace = traces[0]
+                trace = next((one for one in traces if one.live is False), traces[0])
                 memory.crashed(key, fold.events, self.now, trace.path, trace.text)
         elif remembered is not None and remembered[0] == fold.events:
             text = f"{remembered[2]} (remembered: the agent has tidied it away since)"
@@ -171,8 +174,25 @@ class Catalogue:
     def session(self, key: str) -> Session:
         """One session, as everybody gets it."""
         if key not in self._sessions:
-            self._sessions[key] = self._session(key)
+            try:
+                self._sessions[key] = self._session(key)
+            except (StoreError, msgspec.MsgspecError) as error:
+                self._look_again(key, error)
+                self._sessions[key] = self._session(key)
         return self._sessions[key]
+
+    def _look_again(self, key: str, error: Exception) -> None:
+        """The cache turned out to be damaged: everything is read anew."""
+        if not isinstance(error, StoreError):
+            self.engine.store.rebuild(error)
+        row = self.seen.rows.get(key)
+        self.seen = self.engine.step(quick=bool(self.seen.quick))
+        if row is not None:
+            self.seen.rows.setdefault(key, row)
+        self._traces = _Traces(self.engine, self.seen)
+        self._children = None
+        self._folds.clear()
+        self._verdicts.clear()
 
     def _session(self, key: str) -> Session:
         fold, verdict = self.fold(key), self.verdict(key)
@@ -180,7 +200,7 @@ class Catalogue:
         if key not in self.seen.rows and trouble and not self.traces(key):
             return _unreadable(key, trouble, self.host)
         row = self.seen.rows.get(key) or self._unwritten(key)
-        complete = key not in self.seen.quick and not trouble
+        complete = key not in self.seen.quick and not trouble and not _unread(fold)
         counted = complete or None
         files = self.files(key)
         times = [file.mtime for file in files]
@@ -391,6 +411,12 @@ def _alerts(trouble: Iterable[Trouble], fold: Fold) -> list[Alert]:
 def _counted(name: str, count: int) -> Counted:
     code, _, detail = name.partition(":")
     return Counted(code, count, bounded(detail, TEXT) or None)
+
+
+def _unread(fold: Fold) -> bool:
+    """Is there a log of which nothing could be read?"""
+    broken = (reading.UNFINISHED, "bad_frame", "frame_too_large")
+    return fold.events == 0 and any(note in fold.notes for note in broken)
 
 
 def _cost(totals: Totals, meta: Mapping[str, object]) -> tuple[float | None, CostBasis | None]:

@@ -31,6 +31,8 @@ from hub.fold import Fold, Response
 from hub.keys import key_of
 from hub.model import Usage
 
+UNFINISHED = "torn_frame"
+"""Note of a compressed log of which nothing can be read yet, or ever."""
 HEAD = 1 << 13
 """Bytes of the head that a quick reading looks at; a longer first line is read whole."""
 PART = 1 << 14
@@ -153,6 +155,9 @@ def _file(
         out.read_bytes += place.position - before
         for note, count in reader.skipped.items():
             out.fold.notes[note] = out.fold.notes.get(note, 0) + count
+        out.fold.notes.pop(UNFINISHED, None)
+        if reader.note is not None and out.fold.events == 0:
+            out.fold.notes[UNFINISHED] = 1
         stat = reader.stat
         body = packed(Kept(place, packed(state), reader.note))
         out.files.append(
@@ -193,12 +198,15 @@ class Taker:
             self.finish()
         known = self.responses.get(event.response)
         if known is not None and known.counts == event.counts and known.model == event.model:
+            # as if it were the only one: the one before may have been read by another step
+            known.at, known.raw, known.n = event.at, event.raw, event.n
+            known.owner = self._owner(event.owner)
+            known.upto, known.next_at = (0, 0, 0, 0, 0), None
             fold.last = (event.response, known)
             return
         cost, currency, basis = self.price(event)
         one = Response(
-            event.at, event.model, event.counts, event.raw,
-            known.n if known is not None else event.n, cost, currency, basis,
+            event.at, event.model, event.counts, event.raw, event.n, cost, currency, basis,
             self._owner(event.owner),
         )  # fmt: skip
         self.responses[event.response] = one
