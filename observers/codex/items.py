@@ -4,17 +4,22 @@ Paginated files (0.149+) say everything twice: as `item_completed` and as `respo
 former is taken for what is seen (texts, ends), the latter only for calls that begin.
 """
 
+from re import compile as pattern
 from typing import Any, Final
 
 from msgspec import Raw
 
 from hub.events import Event, Note, Prompt, Subagent, Thinking
 from observers.codex import code, records, state, tools
-from observers.codex.records import Item, Message, mapping, parts, text
+from observers.codex.records import Item, mapping, parts, text
 from observers.codex.state import State
 
 _SAID: Final = (b'{"type":"message",', b'{"type":"reasoning",')
 """How items begin that events say as well."""
+_ENDED = pattern(
+    rb'\{"type":"(?:function|custom_tool)_call_output",(?:"id":"[\w-]*",)?"call_id":"([\w-]+)"'
+)
+"""How the output of a call begins; where an item has ended it, there is no need to read it."""
 _INJECTED: Final = (
     "<environment_context>", "# AGENTS.md instructions", "<user_instructions>", "<INSTRUCTIONS>",
     "<turn_aborted>", "<subagent_notification>", "<user_shell_command>", "<user_action>",
@@ -49,18 +54,14 @@ def thinking(memory: State, said: str, out: list[Event]) -> None:
     out.append(Thinking(text=said))
 
 
-def completed(message: Message, offset: int, memory: State, out: list[Event]) -> str | None:
+def completed(item: Item, turn: object, offset: int, memory: State, out: list[Event]) -> str | None:
     """`item_completed` (0.149+; before only for plans)."""
-    item = records.read(records.item, message.item, "event_msg/item_completed", out)
-    if item is None:
-        return None
     kind = item.type
     number = text(item.id)
     if kind == "UserMessage":
-        said = parts(records.loose(item.content, out))
-        prompt(memory, said, text(message.turn_id), offset, out)
+        prompt(memory, records.content(item.content, out), text(turn), offset, out)
     elif kind == "AgentMessage":
-        if said := parts(records.loose(item.content, out)):
+        if said := records.content(item.content, out):
             final = item.phase == "final_answer"
             state.answer(memory, said, out, final=final, repeats=True)
     elif kind == "Plan":
@@ -135,8 +136,13 @@ def response(
     payload: Raw | bytes, offset: int, memory: State, out: list[Event], *, bare: bool = False
 ) -> str | None:
     """A `response_item`; `bare`: a naked one (0.8 .. 0.29), where no event says the texts."""
-    if memory.turn_records and not bare and bytes(payload).startswith(_SAID):
-        return None
+    if memory.turn_records and not bare:
+        head = records.begins(payload, 200)
+        if head.startswith(_SAID):
+            return None
+        ended = _ENDED.match(head)
+        if ended is not None and ended[1].decode() not in memory.open:
+            return None
     item = records.read(records.item, payload, "response_item", out)
     if item is None:
         return None

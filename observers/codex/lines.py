@@ -48,9 +48,7 @@ def line(record: Line, raw: bytes, offset: int, memory: State, out: list[Event])
         if context is not None:
             thread.turn_context(context, memory, out)
     elif kind == "token_usage_record":
-        entry = records.read(records.ledger, payload, kind, out)
-        if entry is not None:
-            usage.recorded(entry, memory, out)
+        usage.record(payload, memory, out)
     elif kind == "compacted":
         out.append(Compact(before_tokens=memory.context))
         memory.fresh.clear()
@@ -122,6 +120,20 @@ def _gap(before: str | None, now: str | None) -> bool:
 
 
 def _event(payload: Raw, offset: int, memory: State, out: list[Event], *, own: bool) -> str | None:
+    head = records.begins(payload, 32)
+    if own and head.startswith(b'{"type":"item_completed"'):
+        try:
+            done = records.completed.decode(payload)
+        except records.ODD:
+            pass
+        else:
+            return items.completed(done.item, done.turn_id, offset, memory, out)
+    elif (
+        memory.ledger
+        and head.startswith(b'{"type":"token_count"')
+        and usage.says_nothing(bytes(payload), memory)
+    ):
+        return None
     message = records.read(records.message, payload, "event_msg", out)
     if message is None:
         return None
@@ -248,7 +260,8 @@ def _agent_reasoning(message: Message, _offset: int, memory: State, out: list[Ev
 
 
 def _item_completed(message: Message, offset: int, memory: State, out: list[Event]) -> str | None:
-    return items.completed(message, offset, memory, out)
+    item = records.read(records.item, message.item, "event_msg/item_completed", out)
+    return None if item is None else items.completed(item, message.turn_id, offset, memory, out)
 
 
 def _rolled_back(message: Message, _offset: int, memory: State, out: list[Event]) -> str | None:

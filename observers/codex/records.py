@@ -156,6 +156,28 @@ class Item(Struct, gc=False):
     receiver_thread_ids: Any = None
 
 
+class Completed(Struct, gc=False):
+    """`item_completed` as it nearly always is: read in one pass."""
+
+    item: Item
+    turn_id: Any = None
+
+
+class Counted(Struct, gc=False):
+    """`token_usage_record` as it nearly always is."""
+
+    usage: Tokens
+    response_id: Any = None
+    turn_id: Any = None
+
+
+class Part(Struct, gc=False):
+    """A part of a message's content."""
+
+    type: Any = None
+    text: Any = None
+
+
 class Reader(Generic[T]):
     """Reads one kind: msgspec at once, `hub.decode` for what it refuses."""
 
@@ -175,6 +197,11 @@ tokens: Final = Reader(Tokens)
 info: Final = Reader(Info)
 message: Final = Reader(Message)
 item: Final = Reader(Item)
+completed: Final = msgspec.json.Decoder(Completed)
+counted: Final = msgspec.json.Decoder(Counted)
+_content: Final = msgspec.json.Decoder(list[Part])
+ODD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for a record that has to be read with more care."""
 
 IGNORED_LINES: Final = frozenset({
     "world_state", "retained_context", "dynamic_tools_updated", "realtime_item",
@@ -217,7 +244,7 @@ def read(reader: Reader[T], data: Raw | bytes, kind: str | None, out: list[Event
     """The record in `data`; a note where it was odd."""
     try:
         return reader.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except ODD:
         value, odd = reader.mend(bytes(data))
         if odd is not None:
             out.append(Note(code=odd, detail=kind))
@@ -236,7 +263,7 @@ def loose(data: Raw | bytes, out: list[Event] | None = None) -> Any:
     """Any value in `data`, None where there is none; a note in `out` where it was odd."""
     try:
         return _any.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except ODD:
         if not bytes(data):
             return None
         value, odd = _mended(b'{"value":' + bytes(data) + b"}")
@@ -274,6 +301,28 @@ def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def begins(data: Raw | bytes, size: int) -> bytes:
+    """The first bytes of a record."""
+    return bytes(memoryview(data)[:size])
+
+
+def content(data: Raw | bytes, out: list[Event]) -> str:
+    """The text of a message's content; nearly always it is one part."""
+    try:
+        found = _content.decode(data)
+    except ODD:
+        return parts(loose(data, out))
+    if len(found) == 1 and found[0].type in _TEXTS and isinstance(found[0].text, str):
+        only: str = found[0].text
+        if not only.startswith(_IMAGE):
+            return only
+    return parts(loose(data, out))
+
+
+_TEXTS: Final = ("text", "Text", "input_text", "output_text")
+_IMAGE: Final = ("<image ", "</image>")
+
+
 def parts(value: Any, image: str = "[image]") -> str:
     """The text of a message's content: a string, or parts; images become a placeholder.
 
@@ -287,6 +336,6 @@ def parts(value: Any, image: str = "[image]") -> str:
         if kind in ("local_image", "image", "input_image"):
             path = text(mapping(part).get("path"))
             found.append(f"[image {path}]" if path else image)
-        elif isinstance(said, str) and not said.startswith(("<image ", "</image>")):
+        elif isinstance(said, str) and not said.startswith(_IMAGE):
             found.append(said)
     return "\n".join(found)

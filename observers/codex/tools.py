@@ -162,12 +162,13 @@ def _failed(head: str) -> bool:
 
 def end(number: str, ended: Ended) -> ToolEnd:
     """The event of an end."""
+    said = ended.said
     return ToolEnd(
         call=number,
         ok=ended.ok,
         exit_code=ended.exit_code,
-        bytes=len(ended.said.encode(errors="replace")),
-        text=bounded(ended.said),
+        bytes=len(said) if said.isascii() else len(said.encode(errors="replace")),
+        text=bounded(said),
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Raw
 from hub.events import Event, UsageEvent
 from hub.model import Usage
 from observers.codex import records
-from observers.codex.records import Ledger, Message, Tokens, loose, mapping, text, whole
+from observers.codex.records import Counted, Ledger, Message, Tokens, loose, mapping, text, whole
 from observers.codex.state import State, tell
 
 _EMPTY: Final = (b"", b"null")
@@ -45,18 +45,27 @@ def usage_of(counts: list[int | None]) -> Usage:
     return Usage(total, cached, written, output, reasoning)
 
 
-def recorded(record: Ledger, state: State, out: list[Event]) -> None:
+def record(payload: Raw, state: State, out: list[Event]) -> None:
     """A `token_usage_record`."""
-    response = text(record.response_id)
+    entry: Counted | Ledger | None
+    said: Tokens | None
+    try:
+        entry = records.counted.decode(payload)
+        said = entry.usage
+    except records.ODD:
+        entry = records.read(records.ledger, payload, "token_usage_record", out)
+        said = None if entry is None else _tokens(entry.usage, out)
+    if entry is None:
+        return
+    response = text(entry.response_id)
     state.ledger = True
     state.fresh.clear()
-    said = _tokens(record.usage, out)
     if said is None:
         return
     state.context = whole(said.total_tokens) or state.context
     counts = _counts(said)
     if any(count is not None for count in counts):
-        local = _local(state, text(record.turn_id)) if response is None else response
+        local = _local(state, text(entry.turn_id)) if response is None else response
         out.append(
             UsageEvent(response=local, model=state.model, counts=usage_of(counts), record=response)
         )
@@ -66,6 +75,13 @@ def _local(state: State, turn: str | None = None) -> str:
     state.counted += 1
     turn = turn or state.turn or (state.finished[-1] if state.finished else "0")
     return f"{turn}:{state.counted}"
+
+
+def says_nothing(payload: bytes, state: State) -> bool:
+    """Does a `token_count` behind the ledger say no new window and no new limits?"""
+    window = b'"model_context_window":%d}' % (state.told.get("window") or 0)
+    limits = b'"rate_limits":' + (state.limits_text or b"null") + b"}"
+    return payload.endswith(limits) and window in payload
 
 
 def token_count(message: Message, state: State, out: list[Event], *, own: bool) -> None:
