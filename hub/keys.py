@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, unquote
 
 from hub.errors import AmbiguousKey, NotFoundError
 
+_ODD = re.compile(r"[^A-Za-z0-9._/-]+")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 WORD = re.compile(r"(?:[a-z]+-)?")
 """What an id may begin with that tells nothing (dsh's `session-`): it may be left out."""
 SHORTEST = 4
@@ -14,13 +15,19 @@ SHORTEST = 4
 
 def key_of(agent: str, native: str) -> str:
     """The key of a session; characters outside `[A-Za-z0-9._-/]` as %XX."""
-    odd = quote(native, safe="/", errors="surrogatepass")
-    return f"{agent}:{odd.replace('~', '%7E')}"
+    return f"{agent}:{_ODD.sub(_escaped, native)}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match.group().encode(errors="surrogatepass"))
 
 
 def native_of(key: str) -> str:
     """The agent's own id in a key."""
-    return unquote(key.partition(":")[2])
+    native = key.partition(":")[2]
+    return _PERCENT.sub(
+        lambda match: bytes.fromhex(match.group().replace("%", "")).decode(errors="replace"), native
+    )
 
 
 def find(wanted: str, keys: Iterable[str]) -> str:
