@@ -13,6 +13,8 @@ from observers.claude.users import said, steered, user
 SUMMARY, AI, CUSTOM, NAME = 1, 2, 3, 4
 """Ranks of titles, as the CLI's own list ranks them (bundle of 2.1.197)."""
 _SUMMARIES: Final = 16
+_BRANCHED: Final = " (Branch)"
+"""How `/branch` ends the title that it gives."""
 
 
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
@@ -119,10 +121,13 @@ def _bookkeeping(record: Record, place: Place, state: State) -> Iterator[Event]:
     if record.type == "ai-title":
         yield from _title(AI, record.ai_title, "agent", place, state)
     elif record.type == "custom-title":
-        yield from _title(CUSTOM, record.custom_title, "user", place, state)
+        named = (record.custom_title or "").endswith(_BRANCHED)
+        yield from _title(CUSTOM, record.custom_title, "agent" if named else "user", place, state)
     elif record.type == "agent-name":
-        named = record.name_source == "user" or record.agent_name == state.titles.get(CUSTOM)
-        source: Literal["user", "agent"] = "user" if named else "agent"
+        name = record.agent_name or ""
+        given = record.name_source == "user" or name == state.titles.get(CUSTOM)
+        mine = given and not name.endswith(_BRANCHED)
+        source: Literal["user", "agent"] = "user" if mine else "agent"
         yield from _title(NAME, record.agent_name, source, place, state)
     elif record.type == "summary":
         if record.leaf_uuid and record.summary:  # its record is usually in another file
