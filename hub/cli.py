@@ -102,11 +102,10 @@ def ls(
     if not as_json and not quick and sys.stdout.isatty():
         _first_look(local, filters, tree=tree)
     found = listing.catalogue(local.engine, quick=quick, host=os.uname().nodename)
-    chosen = listing.listed(found, filters)
     if as_json:
-        _print_json(chosen)
+        _print_rows(listing.listed_json(found, filters))
     else:
-        _print_table(local, found, chosen, tree=tree)
+        _print_table(local, found, listing.listed(found, filters), tree=tree)
     _troubles(local, found)
 
 
@@ -226,6 +225,49 @@ def doctor(as_json: AsJson = False) -> None:
         typer.echo(lines("\n".join(health.text_of(found))))
 
 
+@app.command()
+def verify(
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", help="Only this agent; may be repeated.")
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Try the installed programs against scripted model answers."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say how much of the real sessions is understood; with --live, try the installed programs.
+
+    Exit code 1: a record was not understood or a file not readable; with --live: something is not
+    as expected, or nothing is installed. Prompts and answers are never shown.
+    """
+    from hub import verify as fidelity  # noqa: PLC0415
+    from hub import verify_text  # noqa: PLC0415
+    from hub.text import lines  # noqa: PLC0415
+
+    agents = tuple(agent or ())
+    local = _open()
+    _known_agents(agents)
+    if live:
+        from hub import verify_live  # noqa: PLC0415
+
+        found = verify_live.report(local, agents, _progress if sys.stderr.isatty() else None)
+    else:
+        found = fidelity.report(local, agents)
+    if as_json:
+        _print_json(found)
+    else:
+        told = verify_text.matrix(found) if live else verify_text.fidelity(found)
+        typer.echo(lines("\n".join(told)))
+    raise typer.Exit(0 if found["ok"] else 1)
+
+
+def _progress(text: str) -> None:
+    """On a terminal, the line that is done last; it is written over."""
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
+
+
 def _open() -> "Local":
     from hub.local import open_local  # noqa: PLC0415
 
@@ -294,6 +336,17 @@ def _size() -> tuple[int, int]:
 
     size = shutil.get_terminal_size((100, 24))
     return size.columns, size.lines
+
+
+def _print_rows(rows: "Sequence[bytes]") -> None:
+    """One array, written row by row."""
+    import msgspec  # noqa: PLC0415
+
+    _write(b"[")
+    for start in range(0, len(rows), 200):
+        some = [msgspec.json.format(row, indent=1) for row in rows[start : start + 200]]
+        _write_json((b",\n" if start else b"\n") + b",\n".join(some))
+    _write(b"\n]\n" if rows else b"]\n")
 
 
 def _print_json(value: Any) -> None:

@@ -5,7 +5,7 @@ a list of the last week never touches the rest. `select` applies the filters tha
 `--json` share.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ from hub.model import Alert, Context, CostBasis, Counted, Session, Source, Usage
 from hub.observe import Engine, Seen, asides_of
 from hub.state import Trace, Verdict, judge, seconds
 from hub.store import FileRow, SessionRow, Totals
+from hub.text import json_of
 
 DAYS = 7
 """A session that is not live is listed this long after its last record."""
@@ -193,6 +194,13 @@ class Catalogue:
         self._children = None
         self._folds.clear()
         self._verdicts.clear()
+
+    def forget(self, key: str) -> None:
+        """Lets go of what was decoded of a session: a long list is made a row at a time."""
+        self._sessions.pop(key, None)
+        self._folds.pop(key, None)
+        if key in self.seen.quick:
+            self.seen.quick[key].fold = Fold()
 
     def _session(self, key: str) -> Session:
         fold, verdict = self.fold(key), self.verdict(key)
@@ -461,23 +469,41 @@ class Filters:
 
 
 def listed(found: Catalogue, filters: Filters) -> list[Session]:
-    """The sessions that the filters let through, in order; the others are not even looked at."""
+    """The sessions that the filters let through: live ones first, then the newest, then by key."""
+    return [found.session(key) for _, key, _ in _ordered(found, filters, lambda _: b"")]
+
+
+def listed_json(found: Catalogue, filters: Filters) -> list[bytes]:
+    """The same as JSON, a document each; only the documents are held."""
+
+    def row(session: Session) -> bytes:
+        document = json_of(session)
+        found.forget(session.key)
+        return document
+
+    return [document for _, _, document in _ordered(found, filters, row)]
+
+
+def _ordered(
+    found: Catalogue, filters: Filters, row: Callable[[Session], bytes]
+) -> list[tuple[tuple[bool, str], str, bytes]]:
+    """((live, last record), key, what `row` made of it) of each session that is shown, in order.
+
+    Sessions that the filters cannot let through are not even looked at.
+    """
     week = found.now - timedelta(days=DAYS).total_seconds()
     bounds = [] if filters.everything else [week]
     bounds += [] if filters.since is None else [filters.since]
     keys = found.since(max(bounds)) if bounds else found.keys()
     if filters.agents:
         keys = {key for key in keys if key.partition(":")[0] in filters.agents}
-    return select(found.sessions(keys), filters, found.now)
-
-
-def select(sessions: Iterable[Session], filters: Filters, now: float) -> list[Session]:
-    """The sessions that the filters let through: live ones first, then the newest, then by key."""
-    chosen = [session for session in sessions if _shown(session, filters, now)]
-    chosen.sort(key=lambda session: session.key)
-    chosen.sort(key=lambda session: session.updated_at or "", reverse=True)
-    chosen.sort(key=lambda session: session.live is not True)
-    return chosen if filters.limit is None else chosen[: filters.limit]
+    out = []
+    for session in found.sessions(keys):
+        if _shown(session, filters, found.now):
+            rank = (session.live is True, session.updated_at or "")
+            out.append((rank, session.key, row(session)))
+    out.sort(key=lambda one: one[0], reverse=True)  # by key already: sorting is stable
+    return out if filters.limit is None else out[: filters.limit]
 
 
 def _shown(session: Session, filters: Filters, now: float) -> bool:
