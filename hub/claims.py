@@ -38,7 +38,7 @@ def settle(
         store: every response of every session.
         memory: owners of earlier days.
         changed: session -> its responses that are new or changed.
-        parents: session -> its stated parent.
+        parents: session -> its stated parent; a changed one that is not in it is gone.
 
     Returns:
         Totals of every session whose own figures changed.
@@ -49,8 +49,8 @@ def settle(
         by_agent.setdefault(agent_of(key), set()).update(name for name in names if ":" not in name)
     concerned = set(changed)
     for agent, names in by_agent.items():
-        concerned |= groups.settle(agent, names)
-    return {key: groups.totals(key) for key in concerned}
+        concerned |= groups.settle(agent, names | groups.moved(agent, names, changed))
+    return {key: groups.totals(key) for key in concerned & parents.keys()}
 
 
 def agent_of(session: str) -> str:
@@ -66,9 +66,39 @@ class _Groups:
         self._sets: dict[str, dict[str, Response]] = {}
         self._shared: dict[str, list[str]] = {}
         self._owner: dict[tuple[str, ...], str] = {}
+        self._common: set[str] | None = None
+        self._first: dict[str, str] = {}
+
+    def moved(self, agent: str, names: set[str], changed: Mapping[str, Iterable[str]]) -> set[str]:
+        """Further responses whose owner these may change.
+
+        Who owns is judged by what sessions have alone: where they share more or less than before,
+        or where another own response of theirs is the first, all that they share is judged anew.
+        """
+        keys = {key for ones in self.store.sharers(sorted(names)).values() for key in ones}
+        for key, ones in changed.items():
+            if agent_of(key) != agent:
+                continue
+            if key not in self.parents:
+                keys |= {one for name in ones for one in self.store.holders(name, agent)}
+            elif key not in keys and self._begins_anew(key, set(ones)):
+                keys.add(key)
+        shared = (self.store.shared_of(key) for key in keys if agent_of(key) == agent)
+        return set().union(*shared)
+
+    def _begins_anew(self, key: str, names: set[str]) -> bool:
+        """May these be the first that the session has alone?"""
+        shared = self.store.shared_of(key)
+        if not shared:
+            return False
+        mine = self._of(key)
+        old = [one.at or "" for name, one in mine.items() if name not in names | shared]
+        new = [one.at or "" for name, one in mine.items() if name in names - shared]
+        return not old or (bool(new) and min(new) < min(old))
 
     def settle(self, agent: str, names: set[str]) -> set[str]:
         """Writes who owns these responses; the sessions whose figures change by it."""
+        self._common = None
         asked = sorted(names)
         self._shared = {
             name: [key for key in keys if agent_of(key) == agent]
@@ -87,6 +117,8 @@ class _Groups:
             if len(keys) < 2 and not gone:
                 rows += [(key, name, None) for key in keys]
                 concerned |= set(keys)
+                if keys and remembered not in {None, keys[0]}:
+                    fresh[name] = keys[0]  # its owner has it no more
                 continue
             owner = remembered if gone and remembered is not None else self._decide(tuple(keys))
             if remembered != owner:
@@ -105,7 +137,7 @@ class _Groups:
     def _choose(self, group: tuple[str, ...]) -> str:
         # parents that are each other's children state nothing
         members = set(group)
-        stated = [key for key in group if not self._ancestors(key) & members] or list(group)
+        stated = [key for key in group if not self._descends(key, members)] or list(group)
         if len(stated) == 1:
             return stated[0]
         sets = {key: self._of(key).keys() for key in stated}
@@ -119,25 +151,27 @@ class _Groups:
             self._sets[key] = self.store.responses(key)
         return self._sets[key]
 
-    def _ancestors(self, key: str) -> set[str]:
-        seen: set[str] = set()
+    def _descends(self, key: str, members: set[str]) -> bool:
+        """Is one of these above it?"""
+        seen = {key}
         parent = self.parents.get(key)
         while parent is not None and parent not in seen:
+            if parent in members:
+                return True
             seen.add(parent)
             parent = self.parents.get(parent)
-        return seen - {key}
+        return False
 
     def _first_own(self, key: str) -> str:
         """Time of the first response that nobody else has; a session without one comes last."""
-        agent = agent_of(key)
-        mine = self._of(key)
-        shared = {
-            name
-            for name, keys in self.store.sharers(list(mine)).items()
-            if sum(agent_of(one) == agent for one in keys) > 1
-        }
-        times = [one.at or "" for name, one in mine.items() if name not in shared]
-        return min(times, default="\uffff")
+        if key not in self._first:
+            mine = self._of(key)
+            if self._common is None:
+                self._common = self.store.common(agent_of(key))
+            common = self._common
+            times = [one.at or "" for name, one in mine.items() if name not in common]
+            self._first[key] = min(times, default="\uffff")
+        return self._first[key]
 
     def totals(self, key: str) -> Totals:
         """What a session owns of its responses, and what it inherited with the copied ones."""

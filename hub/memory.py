@@ -5,7 +5,7 @@ goes on, with what this process has seen.
 """
 
 import contextlib
-import shutil
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 VERSION = 1
 """`PRAGMA user_version` of the tables below; a migration raises it, after a backup."""
+FEW = 400
+"""Responses that are looked up one by one."""
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS owners (
@@ -48,7 +50,11 @@ class Memory:
         if self._base is None and (self.path is None or not self.path.is_file()):
             return {}
         wanted = set(names)
-        rows = self._all("SELECT response, session FROM owners WHERE agent=?", (agent,))
+        if len(wanted) > FEW:
+            rows = self._all("SELECT response, session FROM owners WHERE agent=?", (agent,))
+        else:
+            sql = "SELECT response, session FROM owners WHERE agent=? AND response=?"
+            rows = [row for name in sorted(wanted) for row in self._all(sql, (agent, name))]
         return {name: session for name, session in rows if name in wanted}
 
     def claim(self, agent: str, owners: Mapping[str, str]) -> None:
@@ -101,10 +107,10 @@ class Memory:
     def _connect(self, path: Path | None) -> sqlite3.Connection:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         base = sqlite3.connect(path or ":memory:", timeout=5.0, isolation_level=None)
         try:
-            if path is not None:
-                path.chmod(0o600)
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version > VERSION:
                 raise sqlite3.DatabaseError(f"made by a newer agenthub (version {version})")
@@ -119,14 +125,23 @@ class Memory:
     @staticmethod
     def _migrate(base: sqlite3.Connection, path: Path | None, version: int) -> None:
         if path is not None and version > 0:
-            shutil.copy2(path, path.with_suffix(f".db.{version}.bak"))
+            kept = sqlite3.connect(path.with_suffix(f".db.{version}.bak"))
+            with contextlib.closing(kept):
+                base.backup(kept)  # with what only its log holds yet
         base.executescript(_TABLES)
         base.execute(f"PRAGMA user_version={VERSION}")
 
     def _aside(self, error: sqlite3.Error) -> None:
         """The disk is full, say: go on in memory; the file stays as it is."""
         self.notice = f"{self.path} is not written this time: {error}"
-        if self._base is not None:
+        old, self._base = self._base, self._connect(None)
+        if old is not None:
             with contextlib.suppress(sqlite3.Error):
-                self._base.close()
-        self._base = self._connect(None)
+                old.rollback()
+            with contextlib.suppress(sqlite3.Error):
+                for table, marks in (("owners", "?,?,?"), ("crashes", "?,?,?,?,?")):
+                    rows = old.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
+                    sql = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"  # noqa: S608
+                    self._base.executemany(sql, rows)
+            with contextlib.suppress(sqlite3.Error):
+                old.close()

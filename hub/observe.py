@@ -29,6 +29,7 @@ from hub.store import FileRow, SessionRow, Store, Totals
 
 SMALL = 1 << 24
 """Bytes of a sidecar or registry file beyond which it is not read."""
+LOGS = ("log", "twin")
 BATCH = 1 << 26
 """Bytes read between two commits: what a kill costs at most."""
 
@@ -96,6 +97,7 @@ class Engine:
     def scan(self, known: Mapping[str, FileRow] | None = None) -> Tree:
         """The files of every agent that are new or changed; only names and stats are read."""
         tree = Tree()
+        processes = list(self.machine.environments(self.home))
         for agent in self.agents:
             try:
                 observer = registry.observer(agent)
@@ -103,8 +105,13 @@ class Engine:
                 reason = f"its adapter cannot be loaded: {error}"
                 tree.troubles.append(Trouble(agent, "", "", f"observers/{agent}", reason))
                 continue
-            roots = discover.roots_of(observer, self.env, self.home, self.roots.get(agent, ()))
-            discover.scan(agent, observer, roots, tree, self.exclude, known)
+            live = [
+                env for process, env in processes if observer.process(process.exe, process.argv)
+            ]
+            roots, named = discover.roots_of(
+                observer, self.env, self.home, self.roots.get(agent, ()), live
+            )
+            discover.scan(agent, observer, roots, tree, self.exclude, known, named)
         return tree
 
     def step(self, *, quick: bool = False) -> Seen:
@@ -142,11 +149,19 @@ class _Step:
 
     def __init__(self, engine: Engine, *, quick: bool) -> None:
         self.engine, self.store, self.quick = engine, engine.store, quick
-        self.known = engine.store.files()
-        self.seen = Seen(engine.scan(self.known))
-        self.seen.rows = engine.store.sessions()
+        with self.store.snapshot():
+            self.known, rows = self.store.files(), self.store.sessions()
+            self.version = self.store.version()
+        self.seen = Seen(engine.scan(self.known), rows)
+        self.before = set(rows)
+        if self.before - {row.session for row in self.known.values() if row.role == "log"}:
+            raise self.store.rebuild("sessions without files")
         self.responses: dict[str, set[str]] = {}
         """Session -> its responses that are new or changed."""
+        self.moved: set[str] = set()
+        """Sessions that are new or gone, or have another parent."""
+        self.twins: dict[str, list[FileRow]] = {}
+        """Session -> logs that are not read: another one replaces them."""
 
     def run(self) -> Seen:
         seen = self.seen
@@ -164,11 +179,13 @@ class _Step:
                 case "lock":
                     self._lock(file)
         gone = self._gone()
-        self._sort_known(gone)
-        plans = self._plans(fresh, gone)
-        self._sidecars(sidecars)
+        left = self._sort_known(gone, fresh)
+        plans = self._plans(fresh, left)
+        self._sidecars(sidecars, gone)
         if self.quick:
             self._quickly(plans)
+            for key in self._lost():
+                del seen.rows[key]
         else:
             self._read(plans)
             self._drop(gone)
@@ -180,54 +197,79 @@ class _Step:
     def _gone(self) -> set[str]:
         """Known files that are not there; those behind a folder that cannot be read are kept."""
         here = self.seen.tree.unchanged | {file.path for file in self.seen.tree.files}
-        hidden = tuple(trouble.path.rstrip("/") + "/" for trouble in self.seen.tree.troubles)
-        return {
-            path for path in self.known.keys() - here if not (hidden and path.startswith(hidden))
-        }
+        troubles = self.seen.tree.troubles
+        hidden = tuple(trouble.path.rstrip("/") + "/" for trouble in troubles)
+        missing = self.known.keys() - here - {trouble.path for trouble in troubles}
+        return {path for path in missing if not (hidden and path.startswith(hidden))}
 
-    def _sort_known(self, gone: set[str]) -> None:
+    def _sort_known(self, gone: set[str], fresh: Mapping[str, list[File]]) -> set[str]:
+        """Known files by session; the sessions that a file has left."""
+        now = {file.path: key for key, files in fresh.items() for file in files}
+        left: set[str] = set()
         for path, row in self.known.items():
-            if path in gone:
+            if row.role in LOGS and (path in gone or now.get(path, row.session) != row.session):
+                left.add(row.session)
+            elif path in gone:
                 continue
-            if row.role == "log":
+            elif row.role == "log":
                 self.seen.files.setdefault(row.session, []).append(row)
+            elif row.role == "twin":
+                self.twins.setdefault(row.session, []).append(row)
             elif row.role == "lock":
                 self.seen.locks.setdefault(row.session, []).append(row)
+        for key, rows in self.seen.files.items():
+            session = self.seen.rows.get(key)
+            if session is None or session.names.count("\n") + 1 != len(rows):
+                left.add(key)  # another process was in between
+        return left
 
-    def _plans(self, fresh: Mapping[str, list[File]], gone: set[str]) -> list[Plan]:
+    def _plans(self, fresh: Mapping[str, list[File]], left: set[str]) -> list[Plan]:
         """What has to be read: sessions with a new, changed or missing file."""
-        keys = dict.fromkeys(fresh)
-        keys |= dict.fromkeys(
-            row.session for path in gone if (row := self.known[path]).role == "log"
-        )
         out = []
-        for key in keys:
+        for key in [*fresh, *sorted(left - fresh.keys())]:
             changed = {file.path: file for file in fresh.get(key, ())}
-            others = [
-                _file_of(row) for row in self.seen.files.get(key, ()) if row.path not in changed
-            ]
+            rows = [*self.seen.files.get(key, ()), *self.twins.get(key, ())]
+            others = [_file_of(row) for row in rows if row.path not in changed]
             files = chosen([*changed.values(), *others])
-            if files:
-                plan = self._plan(key, files, changed)
-                paths = {file.path for file in files}
-                plan.passed = [file for file in changed.values() if file.path not in paths]
+            if not files:
+                continue
+            plan = self._plan(key, files, changed)
+            paths = {file.path for file in files}
+            was = {row.path for row in rows if row.role == "twin"}
+            passed = [file for file in [*changed.values(), *others] if file.path not in paths]
+            plan.passed = [file for file in passed if file.path in changed or file.path not in was]
+            if plan.fold is None or files[-1].path in changed:
                 out.append(plan)
+            elif not self.quick:
+                self._pass(plan)
         return out
+
+    def _pass(self, plan: Plan) -> None:
+        """Keeps which files are not read."""
+        version = registry.observer(plan.agent).VERSION
+        for file in plan.passed:
+            row = msgspec.structs.replace(_row(file, plan.key, version, 0), role="twin")
+            self.store.put_file(row, b"")
 
     def _plan(self, key: str, files: list[File], changed: Mapping[str, File]) -> Plan:
         plan = Plan(key, files[0].agent, files)
         row = self.seen.rows.get(key)
         version = registry.observer(plan.agent).VERSION
         known = [self.known.get(file.path) for file in files]
+        kept = None
         names = "\n".join(file.relative for file in files)
         if (
             row is not None
             and row.names == names
-            and all(one is not None and one.version == version for one in known)
+            and all(
+                one is not None and (one.version, one.role, one.session) == (version, "log", key)
+                for one in known
+            )
             and not any(file.path in changed for file in files[:-1])
         ):
-            plan.fold = packed(self.store.fold(key))
-            plan.last = self.store.body(files[-1].path)
+            kept = self.store.kept(key, files[-1].path)
+        if kept is not None and kept[2] == names:
+            plan.fold, plan.last, _ = kept
         return plan
 
     def _read(self, plans: Sequence[Plan]) -> None:
@@ -238,6 +280,7 @@ class _Step:
         for one in workers.read_all(plans, self._how, self.engine.processes):
             self._keep(by_key[one.key], one)
             if self.seen.read_bytes - committed > BATCH:
+                self._settle()  # a kill must leave no session whose figures nobody settles
                 self.store.commit()
                 committed = self.seen.read_bytes
 
@@ -247,31 +290,43 @@ class _Step:
     def _keep(self, plan: Plan, one: SessionRead) -> None:
         """Writes what was read of one session."""
         seen = self.seen
+        self.store.hold()
+        if not one.anew:
+            kept = self.store.kept(plan.key, plan.files[-1].path)
+            if kept is None or kept[:2] != (plan.fold, plan.last):
+                # another process read on meanwhile: its part and this one do not add up
+                one = self._how(Plan(plan.key, plan.agent, plan.files))
         seen.read_bytes += one.read_bytes
         seen.changed.add(one.key)
         self._troubles(plan, one)
         by_path = {file.path: file for file in plan.files}
         version = registry.observer(plan.agent).VERSION
-        rows = {row.path: row for row in seen.files.get(one.key, ())}
+        rows = {} if one.anew else {row.path: row for row in seen.files.get(one.key, ())}
+        names = self.responses.setdefault(one.key, set())
+        before = seen.rows.get(one.key)
+        if one.anew:
+            names |= self.store.shared_of(one.key)
+            self.store.forget(one.key)
+        if not one.files and not rows:
+            seen.files.pop(one.key, None)  # it cannot be read, or is gone since it was found
+            return
         for read in one.files:
             row = _row(by_path[read.path], one.key, version, read.position, read)
             self.store.put_file(row, read.body)
             rows[read.path] = row
-        for file in plan.passed:
-            self.store.put_file(_row(file, one.key, version, 0), b"")
+        self._pass(plan)
         seen.files[one.key] = [rows[file.path] for file in plan.files if file.path in rows]
-        if one.anew:
-            self.store.forget_responses(one.key)
         self.store.put_responses(one.key, one.responses)
-        self.responses.setdefault(one.key, set()).update(one.responses)
+        names |= one.responses.keys()
         first = plan.files[0]
-        before = seen.rows.get(one.key)
         row_of = SessionRow(
             one.key, plan.agent, first.found.id, first.root,
             "\n".join(file.relative for file in plan.files), None, None, one.fold.updated_at,
             before.totals if before is not None and not one.anew else Totals(),
         )  # fmt: skip
         row_of = self._related(row_of, one.fold, first.found)
+        if before is None or before.parent != row_of.parent:
+            self.moved.add(one.key)
         seen.rows[one.key] = row_of
         self.store.put_session(row_of, packed(one.fold))
 
@@ -322,8 +377,14 @@ class _Step:
             )  # fmt: skip
             self.seen.rows[one.key] = self._related(row, one.fold, first.found)
 
-    def _sidecars(self, files: Sequence[File]) -> None:
+    def _sidecars(self, files: Sequence[File], gone: set[str]) -> None:
         """Keeps what changed sidecars say, by session, and whose parent that changes."""
+        touched: set[str] = set()
+        if not self.quick:
+            for path in sorted(gone):
+                if self.known[path].role == "sidecar":
+                    touched |= self.store.aside_keys(path)
+                    self.store.put_asides(path, {})
         for file in files:
             observer = registry.observer(file.agent)
             data = self._whole(file)
@@ -339,13 +400,13 @@ class _Step:
                     said.setdefault(key, []).append(encode_event(event))
             if self.quick:
                 continue
-            touched = self.store.aside_keys(file.path) | said.keys()
+            touched |= self.store.aside_keys(file.path) | said.keys()
             self.store.put_asides(
                 file.path, {key: msgspec.msgpack.encode(lines) for key, lines in said.items()}
             )
             self.store.put_file(_row(file, "", observer.VERSION, file.size), b"")
-            for key in touched & self.seen.rows.keys():
-                self._relate(key)
+        for key in touched & self.seen.rows.keys():
+            self._relate(key)
 
     def _relate(self, key: str) -> None:
         """A sidecar changed: the session's parent may have."""
@@ -356,24 +417,32 @@ class _Step:
         if row != self.seen.rows[key]:
             self.seen.rows[key] = row
             self.store.put_facts_of(row)
-            self.responses.setdefault(key, set()).update(self.store.copies(key))
+            self.moved.add(key)
 
     def _drop(self, gone: set[str]) -> None:
         """Forgets files that are gone, and sessions without any file."""
-        lost = {
-            key
-            for path in gone
-            if (key := self.known[path].session) and not self.seen.files.get(key)
-        }
-        self.store.drop(gone, lost & self.seen.rows.keys())
+        lost = self._lost()
         for key in lost:
-            self.seen.rows.pop(key, None)
-            self.responses.pop(key, None)
+            self.responses.setdefault(key, set()).update(self.store.shared_of(key))
+            self.moved.add(key)
+            del self.seen.rows[key]
+        self.store.drop(gone, lost)
+
+    def _lost(self) -> set[str]:
+        """Sessions without any file; those that another process found meanwhile are not lost."""
+        mine = self.before | self.seen.changed
+        return {key for key in mine & self.seen.rows.keys() if not self.seen.files.get(key)}
 
     def _settle(self) -> None:
         """Who owns which response, where something changed."""
-        if not self.responses:
+        if not self.responses and not self.moved:
             return
+        self.store.hold()
+        if self.store.version() != self.version:
+            # another process wrote meanwhile: its sessions may share responses with these
+            self.seen.rows, self.version = self.store.sessions(), self.store.version()
+        for key in self._below(self.moved):
+            self.responses.setdefault(key, set()).update(self.store.shared_of(key))
         parents = {
             key: row.parent if row.parent in self.seen.rows else None
             for key, row in self.seen.rows.items()
@@ -383,6 +452,21 @@ class _Step:
             row = msgspec.structs.replace(self.seen.rows[key], totals=totals)
             self.seen.rows[key] = row
             self.store.put_facts_of(row)
+        self.responses, self.moved = {}, set()
+
+    def _below(self, keys: set[str]) -> set[str]:
+        """These sessions and everything below them: who owns what goes by parents."""
+        children: dict[str, list[str]] = {}
+        for key, row in self.seen.rows.items() if keys else ():
+            if row.parent is not None:
+                children.setdefault(row.parent, []).append(key)
+        out, todo = set(keys), list(keys)
+        while todo:
+            for child in children.get(todo.pop(), ()):
+                if child not in out:
+                    out.add(child)
+                    todo.append(child)
+        return out
 
     def _registry(self, file: File) -> None:
         data = self._whole(file)
@@ -422,13 +506,10 @@ class _Step:
     def _order(self) -> None:
         """A session's files in the order of its reading."""
         for key, rows in self.seen.files.items():
-            if len(rows) > 1 and key not in self.seen.changed:
+            if len(rows) > 1:
                 names = self.seen.rows[key].names.split("\n") if key in self.seen.rows else []
                 places = {name: place for place, name in enumerate(names)}
-                rows[:] = sorted(
-                    (row for row in rows if row.relative in places),
-                    key=lambda row: places[row.relative],
-                )
+                rows.sort(key=lambda row: places.get(row.relative, len(places)))
 
 
 def asides_of(store: Store, key: str) -> list[Event]:
@@ -469,7 +550,8 @@ def _row(
     """The row of a file: as it was when it was read, else as it was found."""
     device, inode, size, mtime = (
         (read.device, read.inode, read.size, read.mtime)
-        if read is not None
+        if read is not None and (read.device, read.inode) == (file.device, file.inode)
+        # another one since it was found is found anew by the next step
         else (file.device, file.inode, file.size, file.mtime_ns)
     )
     return FileRow(

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ CREATE INDEX IF NOT EXISTS response_of ON responses (response);
 CREATE TABLE IF NOT EXISTS copies (
   session TEXT NOT NULL, response TEXT NOT NULL, owner TEXT NOT NULL,
   PRIMARY KEY (session, response)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS copy_of ON copies (owner);
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 """
 
@@ -59,6 +60,7 @@ class FileRow(Struct, frozen=True):
     root: str
     relative: str
     role: str
+    """As the observer says, or `twin`: a log that is not read, another one replaces it."""
     framing: str
     device: int
     inode: int
@@ -210,7 +212,28 @@ class Store:
         try:
             return self._base.execute(sql, values).fetchall()
         except sqlite3.Error as error:
+            if isinstance(error, sqlite3.DatabaseError) and _is_disk(error):
+                raise self._give_up(error) from error  # another process may be at it
             raise self.rebuild(error) from error
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever other processes write."""
+        base = self._base
+        if base.in_transaction:
+            yield
+            return
+        self._rows("BEGIN")
+        try:
+            yield
+        finally:
+            if base is self._base and base.in_transaction:
+                base.execute("COMMIT")
+
+    def version(self) -> int:
+        """Another number after another process wrote."""
+        version: int = self._rows("PRAGMA data_version")[0][0]
+        return version
 
     def files(self) -> dict[str, FileRow]:
         """Every file that was read, by path; without what was kept of its reading."""
@@ -242,6 +265,19 @@ class Store:
         body: bytes = rows[0][0]
         return body
 
+    def kept(self, key: str, path: str) -> tuple[bytes, bytes, str] | None:
+        """A session's fold, what was kept of one of its files, its files' names: of one moment."""
+        rows = self._rows(
+            "SELECT fold, body, names FROM sessions JOIN files ON session=key"
+            " WHERE key=? AND path=?", key, os.fsencode(path),
+        )  # fmt: skip
+        if not rows:
+            return None
+        fold, body, names = rows[0]
+        if not isinstance(fold, bytes) or not isinstance(body, bytes):
+            raise self.rebuild("a place that is none")
+        return fold, body, names
+
     def sessions(self) -> dict[str, SessionRow]:
         """Every session, by key; without its fold."""
         rows = self._rows(
@@ -266,16 +302,18 @@ class Store:
             raise self.rebuild(error) from error
 
     def fold(self, key: str) -> Fold:
-        """The fold of a session that is known."""
+        """The fold of a session; an empty one where another process found it gone since."""
         rows = self._rows("SELECT fold FROM sessions WHERE key=?", key)
         try:
-            return _fold.decode(rows[0][0])
-        except (IndexError, TypeError, msgspec.MsgspecError) as error:
+            return _fold.decode(rows[0][0]) if rows else Fold()
+        except (TypeError, msgspec.MsgspecError) as error:
             raise self.rebuild(error) from error
 
     def asides(self, key: str) -> list[bytes]:
         """The events that sidecar files have for a session: msgpack lists of JSON lines."""
         rows = self._rows("SELECT events FROM asides WHERE session=? ORDER BY path", key)
+        if not all(isinstance(row[0], bytes) for row in rows):
+            raise self.rebuild("events that are none")
         return [row[0] for row in rows]
 
     def aside_keys(self, path: str) -> set[str]:
@@ -310,6 +348,24 @@ class Store:
             out.setdefault(name, []).append(session)
         return {name: sorted(keys) for name, keys in out.items() if len(keys) > 1}
 
+    def shared_of(self, session: str) -> set[str]:
+        """The responses that this session copied, and those that others copied from it."""
+        rows = self._rows(
+            "SELECT response FROM copies WHERE session=? UNION SELECT response FROM copies"
+            " WHERE owner=?", session, session,
+        )  # fmt: skip
+        return {row[0] for row in rows}
+
+    def common(self, agent: str) -> set[str]:
+        """The responses that stand in more than one session of an agent."""
+        rows = self._rows(
+            "SELECT response FROM responses WHERE instr(response, ':')=0"
+            " AND substr(session, 1, ?)=? GROUP BY response HAVING count(*)>1",
+            len(agent) + 1,
+            f"{agent}:",
+        )
+        return {row[0] for row in rows}
+
     def holders(self, name: str, agent: str) -> list[str]:
         """The sessions of an agent that a response stands in."""
         rows = self._rows("SELECT session FROM responses WHERE response=?", name)
@@ -339,7 +395,7 @@ class Store:
                           len(prefix), prefix)  # fmt: skip
         return dict(rows)
 
-    def _begin(self) -> None:
+    def hold(self) -> None:
         """Starts a transaction at the first write; a process that only reads never locks."""
         if self._base.in_transaction:
             return
@@ -358,13 +414,15 @@ class Store:
             raise self._give_up(error) from error
 
     def _write(self, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
-        self._begin()
+        self.hold()
         try:
             self._base.executemany(sql, rows)
         except (OverflowError, UnicodeEncodeError):
             # a clock beyond the year 2262, a name that is no text
             self._write(sql, [tuple(tame(one) for one in row) for row in rows])
         except sqlite3.Error as error:
+            if not (isinstance(error, sqlite3.DatabaseError) and _is_disk(error)):
+                raise self.rebuild(error) from error
             # the cache is left as the last commit had it: the next process reads those files anew
             raise self._give_up(error) from error
 
@@ -426,8 +484,9 @@ class Store:
         if copied := [row for row in rows if row[2] is not None]:
             self._write("INSERT OR REPLACE INTO copies VALUES (?,?,?)", copied)
 
-    def forget_responses(self, key: str) -> None:
+    def forget(self, key: str) -> None:
         """Before a session is read anew."""
+        self._write("DELETE FROM files WHERE session=? AND role IN ('log', 'twin')", [(key,)])
         self._write("DELETE FROM responses WHERE session=?", [(key,)])
         self._write("DELETE FROM copies WHERE session=?", [(key,)])
 
@@ -437,6 +496,7 @@ class Store:
             self._write("DELETE FROM files WHERE path=?", gone)
             self._write("DELETE FROM asides WHERE path=?", gone)
         if lost := [(one,) for one in keys]:
+            self._write("DELETE FROM files WHERE session=? AND role IN ('log', 'twin')", lost)
             for table in ("sessions WHERE key", "responses WHERE session", "copies WHERE session"):
                 self._write(f"DELETE FROM {table}=?", lost)  # noqa: S608  # our own words
 

@@ -4,8 +4,10 @@ Workers are forked: they have the adapters and price sheets already, and send ms
 pipe. A worker that dies costs time, never a session: what it did not send is read here.
 """
 
+import contextlib
 import os
 import select
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Format
 from typing import Final
@@ -39,13 +41,19 @@ def read_all(
         return
     hands = _deal(plans, workers)
     left = {plan.key: plan for plan in plans}
-    pipes = [_fork(hand, how) for hand in hands[1:]]
+    pipes: list[tuple[int, int]] = []
     try:
+        with contextlib.suppress(OSError):  # no process or pipe is left: this one reads alone
+            for hand in filter(None, hands[1:]):
+                pipes.append(_fork(hand, how, pipes))
         yield from _gather(hands[0], how, pipes, left)
     finally:
         for pid, descriptor in pipes:
             os.close(descriptor)
-            os.waitpid(pid, 0)
+            os.kill(pid, signal.SIGKILL)  # only reads; it may wait for a pipe that nobody empties
+        for pid, _ in pipes:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
     yield from map(how, list(left.values()))
 
 
@@ -60,16 +68,24 @@ def _deal(plans: Sequence[Plan], workers: int) -> list[list[Plan]]:
     return hands
 
 
-def _fork(plans: Sequence[Plan], how: Callable[[Plan], SessionRead]) -> tuple[int, int]:
+def _fork(
+    plans: Sequence[Plan], how: Callable[[Plan], SessionRead], others: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
     """A process that reads these; its id and the pipe it sends through."""
     reads, writes = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(reads)
+        os.close(writes)
+        raise
     if pid:
         os.close(writes)
         return pid, reads
     code = 1
     try:
-        os.close(reads)
+        for descriptor in (reads, *(one for _, one in others)):
+            os.close(descriptor)
         with os.fdopen(writes, "wb", buffering=1 << 16) as stream:
             for plan in plans:
                 body = packed(how(plan))
@@ -116,8 +132,11 @@ def _received(
             if len(buffer) - place - _LENGTH.size < length:
                 break
             start = place + _LENGTH.size
-            one = _decoder.decode(bytes(buffer[start : start + length]))
             place = start + length
-            left.pop(one.key, None)
-            yield one
+            try:
+                one = _decoder.decode(bytes(buffer[start:place]))
+            except msgspec.MsgspecError:
+                continue  # it is read here, like what never came
+            if left.pop(one.key, None) is not None:
+                yield one
         del buffer[:place]
