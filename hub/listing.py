@@ -231,7 +231,7 @@ class Catalogue:
             model=_text(meta, "model"),
             effort=_text(meta, "effort"),
             cli_version=_text(meta, "cli_version"),
-            surface=_text(meta, "surface") or "unknown",
+            surface=self._surface(row),
             state=verdict.state,
             outcome=verdict.outcome,
             waiting_for=verdict.waiting_for,
@@ -267,6 +267,18 @@ class Catalogue:
             notes=[_counted(name, count) for name, count in sorted(fold.notes.items())],
             complete=complete,
         )
+
+    def _surface(self, row: SessionRow) -> str:
+        """Its own, else that of the session whose sub-agent it is."""
+        seen: set[str] = set()
+        while row.key not in seen:
+            seen.add(row.key)
+            own = _text(self.fold(row.key).meta, "surface")
+            above = self.seen.rows.get(row.parent or "") if row.relation == "subagent" else None
+            if own not in {None, "unknown"} or above is None:
+                return own or "unknown"
+            row = above
+        return "unknown"
 
     def _parent(self, row: SessionRow) -> tuple[str | None, Any]:
         """The stated parent, else the owner of what was copied: shared ids prove a fork."""
