@@ -1,5 +1,6 @@
 """One line of a transcript in, its events out: sorts records by kind and handles the small ones."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
@@ -17,8 +18,35 @@ _BRANCHED: Final = " (Branch)"
 """How `/branch` ends the title that it gives."""
 
 
+_BULK: Final = frozenset({b"api-request", b"api-request-shape", b"api-request-blob"})
+_HEAVY: Final = frozenset({
+    b"prompt_snapshot", b"skill_listing", b"agent_listing_delta", b"deferred_tools_delta",
+    b"deferred_tools_record", b"session_context", b"remote_session_change", b"environment",
+    b"date", b"model", b"total_tokens_reminder", b"task_reminder",
+})  # fmt: skip
+_ATTACHED: Final = re.compile(
+    rb'\{"parentUuid":(?:null|"[0-9a-f-]{36}"),"isSidechain":(?:true|false),"attachment":\{"type":"'
+    rb'([a-z_]+)"'
+)
+
+
+def _bulk(line: bytes) -> bool:
+    """Is it one of 2.1.332's large records that say nothing, whole, told by how it begins?
+
+    2.1.332 never glues a record behind a torn one (it ends that line first), so nothing is lost.
+    """
+    if line[:9] == b'{"type":"':
+        return line[9 : line.find(b'"', 9)] in _BULK and line[-1:] == b"}"
+    if line[:15] != b'{"parentUuid":"' and line[:18] != b'{"parentUuid":null':
+        return False
+    found = _ATTACHED.match(line)
+    return found is not None and found[1] in _HEAVY and line[-1:] == b"}"
+
+
 def events(line: bytes, offset: int, state: State) -> Iterable[Event]:
     """The events of one complete line."""
+    if _bulk(line):
+        return ()
     record, note = read(line)
     if record is None:
         return [Note(code=note, offset=offset)] if note else []
