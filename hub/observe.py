@@ -317,7 +317,7 @@ class _Step:
         self._pass(plan)
         seen.files[one.key] = [rows[file.path] for file in plan.files if file.path in rows]
         self.store.put_responses(one.key, one.responses)
-        names |= one.responses.keys()
+        names.update(one.responses)
         first = plan.files[0]
         row_of = SessionRow(
             one.key, plan.agent, first.found.id, first.root,
