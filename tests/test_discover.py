@@ -22,7 +22,8 @@ def find(relative: str, head: Head) -> Found | None:
 
 def fake(*places: str) -> Any:
     """An observer of these homes: only what discovery asks for."""
-    return SimpleNamespace(roots=lambda *_: [Root(one, ("logs",)) for one in places], find=find)
+    roots = [Root(one, ("logs",)) for one in places]
+    return SimpleNamespace(VERSION=1, roots=lambda *_: roots, find=find)
 
 
 @pytest.fixture
@@ -129,10 +130,56 @@ def test_each_home_once_whatever_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("home")
     own = fake(str(tmp_path / "home"), str(tmp_path / "link"))
     more = [f"{tmp_path}/./home/", "a\0b", "~nobody-of-that-name", "~"]
-    roots = roots_of(own, {}, "/", more)
+    roots, named = roots_of(own, {}, "/", more)
     paths = [root.path for root in roots]
     assert paths == [str(tmp_path / "home"), "~nobody-of-that-name", os.environ["HOME"]]
     assert {root.folders for root in roots} == {("logs",)}
+    assert named >= {"~nobody-of-that-name", os.environ["HOME"]}
+    assert not named & {str(tmp_path / "home"), str(tmp_path / "link")}
+
+
+def test_a_home_that_somebody_names_and_that_is_not_there_is_a_trouble(tmp_path: Path) -> None:
+    tree, missing = Tree(), str(tmp_path / "no")
+    scan("fake", fake(), [Root(missing), Root(f"{missing}2")], tree, named={missing})
+    assert [(one.path, one.root) for one in tree.troubles] == [(missing, missing)]
+
+
+def test_the_homes_of_live_processes_are_looked_at(tmp_path: Path) -> None:
+    own = fake()
+    own.roots = lambda env, *_: [Root(env.get("AT", "/usual"), ("logs",))]
+    roots, named = roots_of(own, {"AT": "/env"}, "/", ["/more"], [{"AT": "/live"}, {}])
+    assert [root.path for root in roots] == ["/env", "/more", "/live", "/usual"]
+    assert named == {"/env", "/more", "/live"}
+
+
+def known(tree: Tree) -> dict[str, Any]:
+    return {
+        file.path: SimpleNamespace(
+            device=file.device, inode=file.inode, size=file.size, mtime=file.mtime_ns, version=1
+        )
+        for file in tree.files
+    }
+
+
+def test_known_files_that_are_as_they_were_are_not_looked_into(logs: Path) -> None:
+    for name in ("a", "b", "c", "d"):
+        (logs / f"{name}.log").write_bytes(b"1")
+    rows = known(look(logs))
+    with (logs / "a.log").open("ab") as stream:
+        stream.write(b"2")
+    (logs / "b.log").unlink()
+    (logs / "new").write_bytes(b"1")
+    (logs / "new").replace(logs / "b.log")
+    os.utime(logs / "c.log", ns=(5, 5))
+    tree = Tree()
+    scan("fake", fake(), [Root(str(logs.parent), ("logs",))], tree, known=rows)
+    assert found(tree) == ["logs/a.log", "logs/b.log", "logs/c.log"]
+    assert tree.unchanged == {str(logs / "d.log")}
+    newer = fake()
+    newer.VERSION = 2
+    tree = Tree()
+    scan("fake", newer, [Root(str(logs.parent), ("logs",))], tree, known=rows)
+    assert (len(tree.files), tree.unchanged) == (4, set())
 
 
 def test_a_head_is_read_of_files_only_and_decompressed(logs: Path) -> None:
