@@ -143,22 +143,36 @@ class Reader:
                 return
             size = WINDOW if moved else 2 * size  # one frame longer than the window
 
-    def head(self, size: int) -> tuple[list[tuple[int, bytes]], int]:
-        """The complete lines of the first `size` bytes, and the byte of the file behind them.
+    def next(self, size: int) -> list[tuple[int, bytes]]:
+        """The complete lines of about the next `size` bytes; the place moves behind them.
 
-        A first line that is longer is read whole: it says whose the file is.
+        A line that is longer is read whole.
         """
-        data = os.pread(self._descriptor, size, 0)
+        place = self.place
+        data = os.pread(self._descriptor, size, place.position)
         if self.framing == "zstd":
-            piece, _ = framing.unpack(data, 0, 0, last=False)
-            return piece.lines, piece.position
-        while b"\n" not in data:
-            more = os.pread(self._descriptor, max(size, len(data)), len(data))
-            if not more:
-                return [], 0
-            data += more
-        lines = framing.split(data[: max(size, data.find(b"\n") + 1)], 0, 0)
-        return lines.lines, lines.position
+            piece, carry = framing.unpack(
+                data, place.position, place.decoded, place.carry, last=False
+            )
+            while piece.position == place.position and len(data) == size:
+                size *= 4  # a frame that is longer
+                data = os.pread(self._descriptor, size, place.position)
+                piece, carry = framing.unpack(
+                    data, place.position, place.decoded, place.carry, last=False
+                )
+            place.carry = carry
+        else:
+            while b"\n" not in data:
+                more = os.pread(
+                    self._descriptor, max(size, len(data)), place.position + len(data)
+                )
+                if not more:
+                    return []
+                data += more
+            end = data.find(b"\n", size) + 1 if len(data) > size else 0
+            piece = framing.split(data[: end or None], place.position, place.decoded)
+        place.position, place.decoded = piece.position, piece.decoded
+        return piece.lines
 
     def tail(self, size: int, first: int) -> list[tuple[int, bytes]]:
         """The complete lines of the last `size` bytes, from byte `first` of the file on.

@@ -16,7 +16,7 @@ from hub import framing
 from hub.adapter import Found, Observer, Root
 from hub.paths import expanded
 
-HEAD = 1 << 16
+HEAD = 1 << 14
 """Bytes that `head()` gives."""
 
 
@@ -268,7 +268,7 @@ def why(error: OSError) -> str:
 
 
 def head(path: str) -> bytes:
-    """The first 64 KiB of a regular file, decompressed; empty where it cannot be read."""
+    """The first 16 KiB of a regular file, decompressed; empty where it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:

@@ -23,7 +23,7 @@ from hub.fold import TEXT, Fold
 from hub.keys import native_of
 from hub.liveness import Inode, Machine
 from hub.model import Alert, Context, CostBasis, Counted, Session, Source, Usage
-from hub.observe import Engine, Seen, asides_of
+from hub.observe import WARMUP, Engine, Seen, asides_of
 from hub.state import Trace, Verdict, judge, seconds
 from hub.store import FileRow, SessionRow, Totals
 from hub.text import json_of
@@ -58,7 +58,8 @@ class Catalogue:
 
     def keys(self) -> set[str]:
         """The key of every session."""
-        return self.seen.rows.keys() | self._traces.live_keys() | self.seen.trouble.keys()
+        rows = {key for key, row in self.seen.rows.items() if row.relation != WARMUP}
+        return rows | self._traces.live_keys() | self.seen.trouble.keys()
 
     def __contains__(self, key: object) -> bool:
         return key in self.keys()
@@ -74,7 +75,7 @@ class Catalogue:
         recent = {
             key
             for key, row in self.seen.rows.items()
-            if row.updated_at is None or row.updated_at >= begin
+            if row.relation != WARMUP and (row.updated_at is None or row.updated_at >= begin)
         }
         return recent | self._traces.live_keys() | self.seen.trouble.keys() | self._live_families()
 
@@ -84,17 +85,17 @@ class Catalogue:
         todo = list(self._traces.live_keys())
         while todo:
             for child in self.children(todo.pop()):
-                if child not in out:
+                if child not in out and self.seen.rows[child].relation != WARMUP:
                     out.add(child)
                     todo.append(child)
         return out
 
     def children(self, key: str) -> list[str]:
-        """The sub-agents that a session made."""
+        """The sub-agents that a session made, and its agent's own warm-up runs."""
         if self._children is None:
             self._children = {}
             for name, row in self.seen.rows.items():
-                if row.relation == "subagent" and row.parent is not None:
+                if row.relation in {"subagent", WARMUP} and row.parent is not None:
                     self._children.setdefault(row.parent, []).append(name)
         return self._children.get(key, [])
 

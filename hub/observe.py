@@ -30,6 +30,8 @@ from hub.store import FileRow, SessionRow, Store, Totals
 SMALL = 1 << 24
 """Bytes of a sidecar or registry file beyond which it is not read."""
 LOGS = ("log", "twin")
+WARMUP = "warmup"
+"""Note of an agent's own warm-up run: it is no row, and its tokens count with its parent's."""
 BATCH = 1 << 26
 """Bytes read between two commits: what a kill costs at most."""
 
@@ -348,6 +350,8 @@ class _Step:
             if isinstance(event, Meta) and isinstance(event.parent, str):
                 parent = event.parent
                 relation = event.relation if isinstance(event.relation, str) else relation
+        if WARMUP in fold.notes:
+            relation = WARMUP
         return msgspec.structs.replace(
             row,
             parent=key_of(row.agent, parent) if parent else None,

@@ -33,9 +33,11 @@ from hub.model import Usage
 
 UNFINISHED = "torn_frame"
 """Note of a compressed log of which nothing can be read yet, or ever."""
-HEAD = 1 << 13
+HEAD = 1 << 12
 """Bytes of the head that a quick reading looks at; a longer first line is read whole."""
-PART = 1 << 14
+DEEP = 1 << 16
+"""Bytes of the head in which the first prompt is looked for."""
+PART = 1 << 13
 """Bytes of the tail that it looks at first."""
 Price: TypeAlias = Callable[[UsageEvent], tuple[float | None, str, str | None]]
 """Gives (list price or null, currency, basis) of one request."""
@@ -257,8 +259,13 @@ def _ends(file: File, observer: Observer, take: Taker) -> None:
         if reader.stat.st_size <= 2 * PART:
             _feed([line for piece in reader.pieces() for line in piece], observer, state, take)
             return
-        head, after = reader.head(HEAD)
-        _feed(head, observer, state, take)
+        place = reader.place
+        looked = 0
+        while not (_feed(reader.next(HEAD), observer, state, take) and take.fold.first_prompt):
+            looked += HEAD
+            if looked > DEEP or place.position >= reader.stat.st_size:
+                break
+        after = place.position
         kept, fold = packed(state), packed(take.fold)
         size = PART
         while True:
