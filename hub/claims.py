@@ -31,6 +31,7 @@ def settle(
     memory: Memory,
     changed: Mapping[str, Iterable[str]],
     parents: Mapping[str, str | None],
+    fresh: Mapping[str, dict[str, Response]] | None = None,
 ) -> dict[str, Totals]:
     """Settles who owns what, and what the sessions concerned own in all.
 
@@ -40,10 +41,12 @@ def settle(
         changed: session -> its responses that are new or changed.
         parents: session -> its stated parent; a changed one that is not in it is gone.
 
+        fresh: all responses of sessions that were just read whole, to be spared reading them back.
+
     Returns:
         Totals of every session whose own figures changed.
     """
-    groups = _Groups(store, memory, parents)
+    groups = _Groups(store, memory, parents, fresh or {})
     by_agent: dict[str, set[str]] = {}
     for key, names in changed.items():
         by_agent.setdefault(agent_of(key), set()).update(name for name in names if ":" not in name)
@@ -61,9 +64,15 @@ def agent_of(session: str) -> str:
 class _Groups:
     """Sessions that share responses."""
 
-    def __init__(self, store: Store, memory: Memory, parents: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        memory: Memory,
+        parents: Mapping[str, str | None],
+        fresh: Mapping[str, dict[str, Response]],
+    ) -> None:
         self.store, self.memory, self.parents = store, memory, parents
-        self._sets: dict[str, dict[str, Response]] = {}
+        self._sets: dict[str, dict[str, Response]] = dict(fresh)
         self._shared: dict[str, list[str]] = {}
         self._owner: dict[tuple[str, ...], str] = {}
         self._common: set[str] | None = None

@@ -19,7 +19,7 @@ from hub.errors import StoreError
 from hub.events import Event, Meta, UsageEvent
 from hub.events import decode as decode_event
 from hub.events import encode as encode_event
-from hub.fold import Fold
+from hub.fold import Fold, Response
 from hub.keys import key_of
 from hub.liveness import Machine
 from hub.memory import Memory
@@ -158,6 +158,8 @@ class _Step:
         self.before = set(rows)
         if self.before - {row.session for row in self.known.values() if row.role == "log"}:
             raise self.store.rebuild("sessions without files")
+        self.whole: dict[str, dict[str, Response]] = {}
+        """Session -> all its responses, of sessions that were just read whole."""
         self.responses: dict[str, set[str]] = {}
         """Session -> its responses that are new or changed."""
         self.moved: set[str] = set()
@@ -320,6 +322,8 @@ class _Step:
         seen.files[one.key] = [rows[file.path] for file in plan.files if file.path in rows]
         self.store.put_responses(one.key, one.responses)
         names.update(one.responses)
+        if one.anew:
+            self.whole[one.key] = one.responses
         first = plan.files[0]
         row_of = SessionRow(
             one.key, plan.agent, first.found.id, first.root,
@@ -451,12 +455,14 @@ class _Step:
             key: row.parent if row.parent in self.seen.rows else None
             for key, row in self.seen.rows.items()
         }
-        settled = claims.settle(self.store, self.engine.memory, self.responses, parents)
+        settled = claims.settle(
+            self.store, self.engine.memory, self.responses, parents, self.whole
+        )
         for key, totals in settled.items():
             row = msgspec.structs.replace(self.seen.rows[key], totals=totals)
             self.seen.rows[key] = row
             self.store.put_facts_of(row)
-        self.responses, self.moved = {}, set()
+        self.responses, self.moved, self.whole = {}, set(), {}
 
     def _below(self, keys: set[str]) -> set[str]:
         """These sessions and everything below them: who owns what goes by parents."""

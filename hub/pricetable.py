@@ -27,7 +27,21 @@ def sheet_of(model: str) -> Sheet:
 
 def dated_sheet(model: str, at: str | None) -> Sheet:
     """The sheet of a model whose price depends on the time of the request."""
-    return _sheet_at(model, (at or "")[:16])
+    return _sheet_at(model, (at or "")[: _grain(model)])
+
+
+@cache
+def _grain(model: str) -> int:
+    """Characters of a time that decide: to the hour where every price begins at a full one."""
+    found = _look_up(model, datetime.now(UTC))
+    limits = [price.constraint for price in found.model.prices] if found is not None else []
+    times = [
+        time_
+        for limit in limits
+        for time_ in (getattr(limit, "start_time", None), getattr(limit, "end_time", None))
+        if time_ is not None
+    ]
+    return 13 if all(time_.minute == time_.second == 0 for time_ in times) else 16
 
 
 @lru_cache(maxsize=4096)

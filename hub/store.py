@@ -249,7 +249,7 @@ class Store:
         try:
             return [
                 FileRow(
-                    os.fsdecode(row[0]), row[1], row[2], os.fsdecode(row[3]), row[4], row[5],
+                    _path(row[0]), row[1], row[2], _path(row[3]), row[4], row[5],
                     row[6], row[7] & _UNSIGNED, row[8] & _UNSIGNED, *row[9:],
                 )
                 for row in rows
@@ -259,7 +259,7 @@ class Store:
 
     def body(self, path: str) -> bytes:
         """What was kept of a file's reading."""
-        rows = self._rows("SELECT body FROM files WHERE path=?", os.fsencode(path))
+        rows = self._rows("SELECT body FROM files WHERE path=?", _kept_path(path))
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
             raise self.rebuild("a place that is none")
         body: bytes = rows[0][0]
@@ -269,7 +269,7 @@ class Store:
         """A session's fold, what was kept of one of its files, its files' names: of one moment."""
         rows = self._rows(
             "SELECT fold, body, names FROM sessions JOIN files ON session=key"
-            " WHERE key=? AND path=?", key, os.fsencode(path),
+            " WHERE key=? AND path=?", key, _kept_path(path),
         )  # fmt: skip
         if not rows:
             return None
@@ -289,7 +289,7 @@ class Store:
                     row[0],
                     row[1],
                     row[2],
-                    os.fsdecode(row[3]),
+                    _path(row[3]),
                     row[4],
                     row[5],
                     row[6],
@@ -318,7 +318,7 @@ class Store:
 
     def aside_keys(self, path: str) -> set[str]:
         """The sessions that a sidecar file speaks of."""
-        rows = self._rows("SELECT session FROM asides WHERE path=?", os.fsencode(path))
+        rows = self._rows("SELECT session FROM asides WHERE path=?", _kept_path(path))
         return {row[0] for row in rows}
 
     def responses(self, session: str) -> dict[str, Response]:
@@ -441,7 +441,7 @@ class Store:
         """Keeps a file's place."""
         self._write(
             "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            [(os.fsencode(row.path), row.session, row.agent, os.fsencode(row.root), row.relative,
+            [(_kept_path(row.path), row.session, row.agent, _kept_path(row.root), row.relative,
               row.role, row.framing, _signed(row.device), _signed(row.inode), row.size, row.mtime,
               row.version, row.position, row.found, body)],
         )  # fmt: skip
@@ -450,7 +450,7 @@ class Store:
         """Keeps a session and its fold."""
         self._write(
             "INSERT OR REPLACE INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?)",
-            [(row.key, row.agent, row.id, os.fsencode(row.root), row.names, row.parent,
+            [(row.key, row.agent, row.id, _kept_path(row.root), row.names, row.parent,
               row.relation, row.updated_at, packed(row.totals), fold)],
         )  # fmt: skip
 
@@ -463,7 +463,7 @@ class Store:
 
     def put_asides(self, path: str, events: dict[str, bytes]) -> None:
         """Keeps what a sidecar file says, by session."""
-        place = os.fsencode(path)
+        place = _kept_path(path)
         self._write("DELETE FROM asides WHERE path=?", [(place,)])
         if events:
             rows = [(place, key, body) for key, body in events.items()]
@@ -492,7 +492,7 @@ class Store:
 
     def drop(self, paths: Iterable[str], keys: Iterable[str]) -> None:
         """Forgets files and sessions that are gone."""
-        if gone := [(os.fsencode(one),) for one in paths]:
+        if gone := [(_kept_path(one),) for one in paths]:
             self._write("DELETE FROM files WHERE path=?", gone)
             self._write("DELETE FROM asides WHERE path=?", gone)
         if lost := [(one,) for one in keys]:
@@ -510,7 +510,7 @@ _FILE: Final = (
     "path, session, agent, root, relative, role, framing, device, inode, size, mtime, version,"
     " position, found"
 )
-FEW: Final = 400
+FEW: Final = 20_000
 """Responses that are looked up one by one; beyond that one pass over the index is cheaper."""
 _response = msgspec.msgpack.Decoder(Response)
 _totals = msgspec.msgpack.Decoder(Totals)
@@ -525,3 +525,16 @@ def _signed(number: int) -> int:
 def _is_disk(error: sqlite3.DatabaseError) -> bool:
     words = ("full", "readonly", "unable to open", "disk i/o", "locked")
     return any(word in str(error).lower() for word in words)
+
+
+def _kept_path(path: str) -> str | bytes:
+    """A path as SQLite keeps it: text where it is text, else its bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def _path(kept: str | bytes) -> str:
+    return kept if isinstance(kept, str) else os.fsdecode(kept)

@@ -5,6 +5,7 @@ pipe. A worker that dies costs time, never a session: what it did not send is re
 """
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -19,6 +20,8 @@ from hub.reading import Plan, SessionRead
 
 WORTH: Final = 24 << 20
 """Bytes to read for which a second process is started."""
+PIPE: Final = 1 << 20
+"""Bytes that a worker may be ahead."""
 MANY: Final = 300
 """Sessions for which it is, however small they are."""
 _LENGTH: Final = Format("<I")
@@ -60,7 +63,8 @@ def read_all(
 def _deal(plans: Sequence[Plan], workers: int) -> list[list[Plan]]:
     """About equal bytes for everybody, large sessions first."""
     hands: list[list[Plan]] = [[] for _ in range(workers)]
-    loads = [0] * workers
+    # this process also keeps what the others read
+    loads = [sum(plan.size for plan in plans) // (4 * workers), *[0] * (workers - 1)]
     for plan in sorted(plans, key=lambda plan: plan.size, reverse=True):
         place = loads.index(min(loads))
         hands[place].append(plan)
@@ -73,6 +77,8 @@ def _fork(
 ) -> tuple[int, int]:
     """A process that reads these; its id and the pipe it sends through."""
     reads, writes = os.pipe()
+    with contextlib.suppress(OSError, AttributeError):  # Linux; a small pipe only costs time
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, PIPE)
     try:
         pid = os.fork()
     except OSError:
