@@ -1,4 +1,4 @@
-"""The two contracts an agent is added by: `Observer` (bytes in, events out) and `Backend`.
+"""The contracts an agent is added by: `Observer` (bytes in, events out), `Backend` and `Trial`.
 
 An adapter is a module, not a class: its functions and `Final` constants are checked against these
 Protocols. Both are pure. The hub does every stat, read, `/proc` look-up and lock match.
@@ -15,7 +15,7 @@ from hub.model import Outcome, Task
 Role: TypeAlias = Literal["log", "sidecar", "registry", "lock"]
 Framing: TypeAlias = Literal["lines", "zstd", "whole"]
 Head: TypeAlias = Callable[[], bytes]
-"""Gives the first 64 KiB of a file, decompressed; read only when called."""
+"""Gives the first 16 KiB of a file, decompressed; read only when called."""
 Read: TypeAlias = Callable[[str], bytes | None]
 """Gives a small file's bytes, or None where it cannot be read."""
 Names: TypeAlias = Callable[[str], Sequence[str]]
@@ -71,6 +71,46 @@ class Launch(Struct, frozen=True):
     env: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     """Files to write into the job folder first, by name."""
+
+
+class Trial(Protocol):
+    """The parts of a backend by which `agenthub verify --live` tries an installed CLI; pure too."""
+
+    @property
+    def LABEL(self) -> str:  # noqa: N802
+        """The agent's name for people."""
+        ...
+
+    @property
+    def VERSION_ARGV(self) -> Sequence[str]:  # noqa: N802
+        """Arguments that print the version."""
+        ...
+
+    @property
+    def ON_SIGINT(self) -> str:  # noqa: N802
+        """Outcome of a turn that SIGINT ended in a tool, as this CLI's files tell it."""
+        ...
+
+    @property
+    def UNCOUNTED(self) -> frozenset[str]:  # noqa: N802
+        """Token counts that its files do not hold."""
+        ...
+
+    def version(self, stdout: bytes) -> str | None:
+        """The version in that output."""
+        ...
+
+    def trial(self, prompt: bytes, cwd: str, home: str, url: str, resume: str | None) -> Launch:
+        """One headless run with tools allowed, and no traffic but to the model server at `url`.
+
+        `argv` is without the executable; `files` are written below the scratch `home` first;
+        `resume` is a native session id.
+        """
+        ...
+
+    def trial_session(self, stdout: bytes) -> str | None:
+        """The native session id in what such a run has printed so far."""
+        ...
 
 
 class Observer(Protocol):

@@ -66,15 +66,20 @@ def report(local: Local) -> dict[str, Any]:
 
 def executable(agent: str, local: Local) -> dict[str, Any]:
     """Where the CLI is and what version it says; it is asked with an empty environment."""
+    path = program(agent, local)
+    if not path:
+        return {"path": None, "version": None}
+    return {"path": path, "version": _version(path, local.env)}
+
+
+def program(agent: str, local: Local) -> str | None:
+    """Where the CLI is: `[agents.X] executable`, then `AGENTHUB_<X>_BIN`, then PATH."""
     configured = local.settings.agents.get(agent)
-    path = (
+    return (
         (configured.executable if configured else None)
         or local.env.get(f"AGENTHUB_{agent.upper()}_BIN", "").strip()
         or shutil.which(agent, path=local.env.get("PATH", ""))
     )
-    if not path:
-        return {"path": None, "version": None}
-    return {"path": path, "version": _version(path, local.env)}
 
 
 def _version(path: str, env: Mapping[str, str]) -> str | None:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, cast
 from hub.errors import AdapterError, UnknownAgent
 
 if TYPE_CHECKING:
-    from hub.adapter import Backend, Observer
+    from hub.adapter import Backend, Observer, Trial
 
 _HERE = Path(__file__).resolve().parent.parent
 _OBSERVER_PARTS = ("LABEL", "VERSION", "roots", "process", "find", "start", "events", "sidecar",
                    "live")  # fmt: skip
 _BACKEND_PARTS = ("LABEL", "CAN", "NATIVE_MODES", "STATE_PATHS", "VERSION_ARGV", "version",
                   "launch", "progress", "outcome")  # fmt: skip
+_TRIAL_PARTS = ("LABEL", "VERSION_ARGV", "ON_SIGINT", "UNCOUNTED", "version", "trial",
+                "trial_session")  # fmt: skip
 
 
 @cache
@@ -47,6 +49,11 @@ def observer(agent: str) -> "Observer":
 def backend(agent: str) -> "Backend":
     """The backend of an agent; raises as `observer` does."""
     return cast("Backend", _load("backends", agent, launchable(), _BACKEND_PARTS))
+
+
+def trial(agent: str) -> "Trial":
+    """The parts of a backend that try its CLI; raises as `observer` does."""
+    return cast("Trial", _load("backends", agent, launchable(), _TRIAL_PARTS))
 
 
 def _names(folder: str) -> tuple[str, ...]:
