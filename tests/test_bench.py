@@ -74,7 +74,6 @@ def test_every_token_counts_once(found: list[str]) -> None:
     assert [line for line in found if "usage" in line or "in all" in line] == []
 
 
-@pytest.mark.xfail(reason="forks: inherited turns are counted, only stated parents are known")
 def test_forks_equal_the_truth(found: list[str]) -> None:
     assert found == []
 
