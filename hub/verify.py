@@ -99,7 +99,7 @@ def not_understood(sessions: Iterable[Session]) -> dict[str, int]:
         for note in session.notes:
             if note.code == _DRIFT:
                 kind = note.detail or ""
-                odd = f"<not a word, {len(kind)} characters>"
+                odd = f"<not a word, {len(kind)} characters>" if kind else "<no type>"
                 out[kind if _WORD.fullmatch(kind) else odd] += note.count
     return dict(sorted(out.items()))
 

@@ -52,7 +52,8 @@ def report(
         "scenarios": [
             {"scenario": row.scenario, "agent": row.agent, "ok": row.ok(),
              "seconds": round(row.seconds, 1), "expected": row.expected, "seen": row.seen,
-             "differs": row.differs(), "problem": row.problem}
+             "differs": row.differs(), "problem": row.problem,
+             "said": row.said}
             for row in rows
         ],
         "seconds": round(time.monotonic() - begun, 1),

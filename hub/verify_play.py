@@ -18,7 +18,9 @@ from hub.verify_scratch import Running, Scratch
 from hub.wire.ledger import LedgerEntry
 
 SETTLE = 15.0
-"""Seconds after which a list that is still wrong is taken for wrong."""
+"""Seconds after which the list of a program that runs is taken for wrong."""
+SETTLE_ENDED = 5.0
+"""The same where it has ended: its files are final."""
 _ITS_OWN = "its own"
 _KINDS = Usage.__struct_fields__
 
@@ -33,7 +35,9 @@ class Row:
     expected: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
-    """Why the list could not even be looked at."""
+    """Why there was nothing to look at."""
+    said: str | None = None
+    """How the program ended and the last it said, where something differs."""
 
     def differs(self) -> list[str]:
         """The fields that are not as expected."""
@@ -69,7 +73,13 @@ class Play:
             row.seen = self._seen(row.expected)
             return not row.differs()
 
-        self.scratch.until(right, SETTLE)
+        running = self.running
+        assert running is not None  # noqa: S101
+        self.scratch.until(right, SETTLE_ENDED if running.ended() else SETTLE)
+        if not row.ok():
+            row.said = running.said()
+        if not row.seen["sessions"]:
+            row.problem = f"no session is listed: {row.said}"
 
     def _reach(self) -> str | None:
         """Runs the prompts; None, or why the moment never came."""

@@ -8,6 +8,8 @@ from hub.text import line, pad, width
 
 WIDE = 80
 _SHOWN = 5
+_SPACE = "\x1f"
+"""A space at which no line is broken."""
 
 
 def fidelity(found: Mapping[str, Any]) -> Iterator[str]:
@@ -56,8 +58,8 @@ def _verdict(found: Mapping[str, Any]) -> Iterator[str]:
     for name, agent in found["agents"].items():
         for version, one in agent["versions"].items():
             if one["not_understood"]:
-                kinds = ", ".join(_counted(one["not_understood"]))
-                yield from _wrap(f"NOT UNDERSTOOD of {name} {version}: {kinds}", "  ")
+                kinds = _joined(_counted(one["not_understood"]))
+                yield from _wrap(f"NOT UNDERSTOOD of {name}, version {version}: {kinds}", "  ")
         if agent["unreadable"]:
             yield f"NOT READABLE of {name}: {_many(len(agent['unreadable']), 'file or folder')}"
 
@@ -73,13 +75,19 @@ def _many(count: int, what: str) -> str:
 def _named(title: str, words: Sequence[str], indent: int = 4) -> Iterator[str]:
     if words:
         first = f"{' ' * indent}{title:<15} "
-        yield from _wrap(first + ", ".join(words), " " * len(first))
+        yield from _wrap(first + _joined(words), " " * len(first))
+
+
+def _joined(words: Iterable[str]) -> str:
+    """A list whose items are not broken at the end of a line."""
+    return ", ".join(one.replace(" ", _SPACE) if width(one) < WIDE // 2 else one for one in words)
 
 
 def _wrap(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
+    wrapped = textwrap.wrap(
         text, WIDE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+    return [one.replace(_SPACE, " ") for one in wrapped]
 
 
 def matrix(found: Mapping[str, Any]) -> Iterator[str]:
@@ -99,9 +107,11 @@ def matrix(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{row['agent']}, {row['scenario']}:"
         if row["problem"]:
             yield from _wrap(f"  {line(row['problem'])}", "  ")
+            continue
         for name in row["differs"]:
             wanted, seen = line(repr(row["expected"][name])), line(repr(row["seen"].get(name)))
             yield from _wrap(f"  {name}: expected {wanted}, seen {seen}", "    ")
+        yield from _wrap(f"  the program: {line(row['said'] or '')}", "    ")
     yield ""
     yield _end(found, len(bad))
 
