@@ -58,6 +58,8 @@ class Tree:
     """(agent, root, is it there)"""
     skipped: int = 0
     """Entries that no observer claims."""
+    foreign: list[File] = field(default_factory=list)
+    """Files that are nobody's, which only a look into them could tell."""
     unchanged: set[str] = field(default_factory=set)
     """Paths of known files that are as they were."""
 
@@ -221,27 +223,36 @@ class _Walker:
             self.seen_files.add((state.st_dev, state.st_ino))
             self.tree.unchanged.add(path)
             return
-        found = self.observer.find(readable(relative), lambda: head(path))
-        if found is None:
+        looked: list[str] = []
+
+        def look() -> bytes:
+            looked.append(path)
+            return head(path)
+
+        found = self.observer.find(readable(relative), look)
+        place = (state.st_dev, state.st_ino)
+        if found is None and not looked:
             self.tree.skipped += 1
             return
-        place = (state.st_dev, state.st_ino)
         if place in self.seen_files:
             return
-        self.seen_files.add(place)
-        self.tree.files.append(
-            File(
-                self.agent,
-                self.root.path,
-                readable(relative),
-                path,
-                found,
-                state.st_dev,
-                state.st_ino,
-                state.st_size,
-                state.st_mtime_ns,
-            )  # fmt: skip
+        file = File(
+            self.agent,
+            self.root.path,
+            readable(relative),
+            path,
+            found or Found(""),
+            state.st_dev,
+            state.st_ino,
+            state.st_size,
+            state.st_mtime_ns,
         )
+        if found is None:
+            self.tree.skipped += 1
+            self.tree.foreign.append(file)
+            return
+        self.seen_files.add(place)
+        self.tree.files.append(file)
 
     def _excluded(self, path: str) -> bool:
         if not self.exclude:

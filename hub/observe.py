@@ -193,10 +193,17 @@ class _Step:
         else:
             self._read(plans)
             self._drop(gone)
+            self._foreign()
             self._settle()
             self.store.commit()
         self._order()
         return seen
+
+    def _foreign(self) -> None:
+        """Keeps whose files are nobody's: the next look need not open them."""
+        for file in self.seen.tree.foreign:
+            row = _row(file, "", registry.observer(file.agent).VERSION, 0)
+            self.store.put_file(msgspec.structs.replace(row, role="none"), b"")
 
     def _gone(self) -> set[str]:
         """Known files that are not there; those behind a folder that cannot be read are kept."""
