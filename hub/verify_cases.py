@@ -87,6 +87,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         Moment("resume", _over("completed", **_DONE | {"tool_calls": 1})),
     )),
     Scenario(("请说你好 🎉 [[wide]]",), "end", (
-        Moment("CJK, emoji", _over("completed", **_DONE | {"tool_calls": 1})),
+        Moment("CJK and emoji", _over("completed", **_DONE | {"tool_calls": 1})),
     ), "项目 一号 🎉"),
 )  # fmt: skip

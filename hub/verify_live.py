@@ -16,6 +16,7 @@ from typing import Any
 
 from hub import doctor, registry
 from hub.adapter import Launch
+from hub.errors import AdapterError
 from hub.local import Local
 from hub.modelserver import ModelServer
 from hub.verify_cases import SCENARIOS, SCRIPTS, Scenario
@@ -40,11 +41,7 @@ def report(
         scenarios: what is played.
     """
     begun = time.monotonic()
-    chosen = [name for name in registry.launchable() if not agents or name in agents]
-    found: dict[str, dict[str, Any]] = {}
-    for agent in chosen:
-        trial, program = registry.trial(agent), doctor.program(agent, local)
-        found[agent] = {"label": trial.LABEL, "executable": program, "version": None}
+    found = {agent: _installed(agent, local) for agent in agents or registry.launchable()}
     stop = threading.Event()
     rows = _play_all(local, found, scenarios, stop, told or _mute)
     return {
@@ -59,6 +56,20 @@ def report(
         "seconds": round(time.monotonic() - begun, 1),
         "ok": bool(rows) and all(row.ok() for row in rows),
     }  # fmt: skip
+
+
+def _installed(agent: str, local: Local) -> dict[str, Any]:
+    """Where an agent's CLI is; a broken adapter costs only its own agent.
+
+    Raises:
+        UnknownAgent: it is none that can be tried.
+    """
+    out = {"label": agent, "executable": None, "version": None, "problem": None}
+    try:
+        out["label"] = registry.trial(agent).LABEL
+    except AdapterError as error:
+        return out | {"problem": error.message}
+    return out | {"executable": doctor.program(agent, local)}
 
 
 def _mute(_text: str) -> None:

@@ -19,6 +19,7 @@ from hub.liveness import this_machine
 PATIENCE = 60.0
 """Seconds that a CLI may take for a step of a scenario."""
 _POLL = 0.04
+_SAID = 200
 _KEPT = ("PATH", "LANG", "LC_ALL")
 """What of the user's environment a CLI needs: a wrapper's interpreter is found by PATH."""
 
@@ -60,9 +61,14 @@ class Running:
     def said(self) -> str:
         """How it ended and the last it said, for a person."""
         code = self._popen.poll()
-        words = (self._err.read_bytes() or self.printed())[-2000:].decode(errors="replace").split()
         how = "it runs still" if code is None else f"exit {code}"
-        return f"{how}: {' '.join(words)[-300:]}" if words else how
+        said = self._err.read_bytes() or (self.printed() if code else b"")
+        words = said[-2000:].decode(errors="replace").split()
+        return f"{how}: {_last(' '.join(words))}" if words else how
+
+
+def _last(text: str) -> str:
+    return text if len(text) <= _SAID else f"… {text[-_SAID:]}"
 
 
 class Scratch:

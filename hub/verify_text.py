@@ -85,7 +85,7 @@ def _joined(words: Iterable[str]) -> str:
 
 def _wrap(text: str, indent: str) -> list[str]:
     wrapped = textwrap.wrap(
-        text, WIDE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text, WIDE, subsequent_indent=indent, break_long_words=True, break_on_hyphens=False
     )
     return [one.replace(_SPACE, " ") for one in wrapped]
 
@@ -102,18 +102,27 @@ def matrix(found: Mapping[str, Any]) -> Iterator[str]:
     for name, one in found["agents"].items():
         yield _summary(name, one, [row for row in found["scenarios"] if row["agent"] == name])
     bad = [row for row in found["scenarios"] if not row["ok"]]
-    for row in bad:
-        yield ""
-        yield f"{row['agent']}, {row['scenario']}:"
-        if row["problem"]:
-            yield from _wrap(f"  {line(row['problem'])}", "  ")
-            continue
-        for name in row["differs"]:
-            wanted, seen = line(repr(row["expected"][name])), line(repr(row["seen"].get(name)))
-            yield from _wrap(f"  {name}: expected {wanted}, seen {seen}", "    ")
-        yield from _wrap(f"  the program: {line(row['said'] or '')}", "    ")
+    yield from _details(bad)
     yield ""
     yield _end(found, len(bad))
+
+
+def _details(bad: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What differs; scenarios with the same differences are told together."""
+    same: dict[tuple[str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
+    for row in bad:
+        told = [f"  {line(row['problem'])}"] if row["problem"] else []
+        for name in () if row["problem"] else row["differs"]:
+            wanted, seen = repr(row["expected"][name]), repr(row["seen"].get(name))
+            told.append(f"  {name}: expected {line(wanted)}, seen {line(seen)}")
+        same.setdefault((row["agent"], tuple(told)), []).append(row)
+    for (agent, differences), rows in same.items():
+        yield ""
+        yield from _wrap(f"{agent}: {_joined(row['scenario'] for row in rows)}:", "  ")
+        for one in differences:
+            yield from _wrap(one, "    ")
+        if rows[0]["said"] and not rows[0]["problem"]:
+            yield from _wrap(f"  the program: {line(rows[0]['said'])}", "    ")
 
 
 def _end(found: Mapping[str, Any], bad: int) -> str:
@@ -182,6 +191,8 @@ def _expectation(expected: Mapping[str, Any]) -> str:
 
 
 def _summary(name: str, one: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    if one["problem"]:
+        return f"{name}: {line(one['problem'])}"
     if not one["executable"]:
         return (
             f"{name}: not installed ([agents.{name}] executable, AGENTHUB_{name.upper()}_BIN, PATH)"

@@ -146,6 +146,19 @@ def test_a_program_that_only_fails_is_named(home: Home) -> None:
     assert max(map(len, said.splitlines())) <= 80
 
 
+def test_an_adapter_that_cannot_try_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hub.local import open_local  # noqa: PLC0415
+    from hub.verify_live import report  # noqa: PLC0415
+    from hub.verify_text import matrix  # noqa: PLC0415
+
+    monkeypatch.setattr(registry, "_TRIAL_PARTS", ("LABEL", "no_such_part"))
+    found = report(open_local(home.env()))
+    assert found["ok"] is False
+    assert found["scenarios"] == []
+    said = "\n".join(matrix(found))
+    assert said.count("is no complete adapter: it lacks no_such_part") == len(AGENTS)
+
+
 def test_a_program_that_cannot_be_started_is_named(home: Home) -> None:
     ran = live(home, **{f"AGENTHUB_{AGENTS[0].upper()}_BIN": "/nowhere/cli"})
     assert ran.returncode == 1
