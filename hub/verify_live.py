@@ -49,8 +49,7 @@ def report(
         "scenarios": [
             {"scenario": row.scenario, "agent": row.agent, "ok": row.ok(),
              "seconds": round(row.seconds, 1), "expected": row.expected, "seen": row.seen,
-             "differs": row.differs(), "problem": row.problem,
-             "said": row.said}
+             "differs": row.differs(), "problem": row.problem, "said": row.said}
             for row in rows
         ],
         "seconds": round(time.monotonic() - begun, 1),
