@@ -104,30 +104,31 @@ print(size)
 """Every line of every file, decoded, once: what all figures are ratios of."""
 
 PARSE = """
-import os, sys, time
-import msgspec
+import gc, sys, time
 from hub import discover, registry
-from hub.claims import resolve
 from hub.cursor import Place, Reader
 from hub.discover import Tree
-from hub.observe import new_session, take
+from hub.fold import Fold
 from hub.keys import key_of
+from hub.reading import SessionRead, Taker, no_price
+gc.disable()
 home, size = sys.argv[1], 0
 begun = time.process_time()
 for agent in registry.agents():
     observer, tree = registry.observer(agent), Tree()
-    discover.scan(agent, observer, discover.roots_of(observer, {}, home, ()), tree, ())
+    roots, named = discover.roots_of(observer, {}, home, ())
+    discover.scan(agent, observer, roots, tree, ())
     for file in tree.files:
         if file.found.role != "log":
             continue
-        state, place, fresh = observer.start(file.found), Place(), {}
-        session = new_session(key_of(agent, file.found.id), [file])
+        state, place = observer.start(file.found), Place()
+        take = Taker(SessionRead(key_of(agent, file.found.id), Fold(), anew=True), no_price)
         with Reader(file.path, file.found.framing, place) as reader:
             for lines in reader.pieces():
                 for offset, line in lines:
                     size += len(line) + 1
                     for event in observer.events(line, offset, state):
-                        take(session, file, event, fresh)
+                        take.one(event)
 print(size, time.process_time() - begun)
 """
 """The parse path alone: framing, typed records, events, fold; nothing stored."""
