@@ -163,9 +163,7 @@ class Reader:
             place.carry = carry
         else:
             while b"\n" not in data:
-                more = os.pread(
-                    self._descriptor, max(size, len(data)), place.position + len(data)
-                )
+                more = os.pread(self._descriptor, max(size, len(data)), place.position + len(data))
                 if not more:
                     return []
                 data += more

@@ -462,9 +462,7 @@ class _Step:
             key: row.parent if row.parent in self.seen.rows else None
             for key, row in self.seen.rows.items()
         }
-        settled = claims.settle(
-            self.store, self.engine.memory, self.responses, parents, self.whole
-        )
+        settled = claims.settle(self.store, self.engine.memory, self.responses, parents, self.whole)
         for key, totals in settled.items():
             row = msgspec.structs.replace(self.seen.rows[key], totals=totals)
             self.seen.rows[key] = row
