@@ -26,10 +26,13 @@ app = typer.Typer(
     help="One list of every coding agent that runs on this machine.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,  # it looks at the parent processes to find the shell: ours is told
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+COMPLETE = "_AGENTHUB_COMPLETE"
+"""Set by a shell's completion script."""
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 Key = Annotated[str, typer.Argument(help="A session's key, or 4 and more characters of it.")]
 
@@ -42,6 +45,10 @@ def main() -> None:
     # a list lives for a moment and makes no cycles: looking for them costs a tenth of it
     gc.disable()
     try:
+        if COMPLETE in os.environ:
+            from typer._completion_classes import completion_init  # noqa: PLC0415
+
+            completion_init()
         app()
     except AgenthubError as error:
         _complain(error.message)
@@ -266,6 +273,18 @@ def _progress(text: str) -> None:
     """On a terminal, the line that is done last; it is written over."""
     sys.stderr.write(f"\r\x1b[K{text}")
     sys.stderr.flush()
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", show_default=False)],
+) -> None:
+    """Print the completion script of a shell."""
+    from typer._completion_shared import get_completion_script  # noqa: PLC0415
+
+    if shell not in {"bash", "zsh", "fish"}:
+        raise typer.BadParameter(f"{shell!r} is none of bash, zsh, fish")
+    typer.echo(get_completion_script(prog_name="agenthub", complete_var=COMPLETE, shell=shell))
 
 
 def _open() -> "Local":

@@ -192,7 +192,21 @@ def test_version_help_and_completion(home: Home) -> None:
     for args in (("--help",), ("ls", "-h"), ("show", "--help")):
         assert b"Usage: agenthub" in home.run(*args).stdout
     for shell in ("bash", "zsh", "fish"):
-        assert b"agenthub" in home.run("--show-completion", shell, SHELL=f"/bin/{shell}").stdout
+        script = home.run("completion", shell)
+        assert script.returncode == 0
+        assert b"_AGENTHUB_COMPLETE" in script.stdout
+    assert home.run("completion", "tcsh").returncode == 2
+
+
+def test_completion_completes(home: Home) -> None:
+    told = home.run(
+        _AGENTHUB_COMPLETE="complete_bash", COMP_WORDS="agenthub ex", COMP_CWORD="1"
+    ).stdout.split()
+    assert told == [b"explain"]
+    told = home.run(
+        _AGENTHUB_COMPLETE="complete_bash", COMP_WORDS="agenthub ls --qu", COMP_CWORD="2"
+    ).stdout.split()
+    assert told == [b"--quick"]
 
 
 def hostile(tmp_path: Path) -> Home:

@@ -111,7 +111,7 @@ STEPS: list[Callable[[World], object]] = [
     lambda w: w.write("a@2.log", "say later@10", "use late=1"),
     lambda w: (w.logs / "b.log").unlink(),
     lambda w: swap(w.logs / "h.head", b"g\n" + encoded("say other@01")),
-    lambda w: swap(w.logs / "h.head", b"a\n" + encoded("say other@01")),
+    lambda w: swap(w.logs / "h.head", b"a\n" + encoded("say another@01")),
     lambda w: (w.logs / "one.side").write_text("b a\n"),
     lambda w: (w.logs / "one.side").write_text("a b\nb a\n"),
     lambda w: (w.logs / "one.side").unlink(),
