@@ -11,7 +11,8 @@ from typing import Protocol
 from hub.fold import Response
 from hub.model import Usage
 from hub.reading import total
-from hub.store import Store, Totals
+from hub.rows import Totals
+from hub.store import Store
 
 
 class Memory(Protocol):

@@ -17,7 +17,7 @@ from hub.errors import AgenthubError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hub.listing import Catalogue
+    from hub.catalogue import Catalogue
     from hub.local import Local
     from hub.model import Session
 
@@ -100,6 +100,7 @@ def ls(
 ) -> None:
     """List the sessions: who works, who waits for you, who died."""
     from hub import listing  # noqa: PLC0415
+    from hub.catalogue import catalogue  # noqa: PLC0415
 
     filters = listing.Filters(
         everything, tuple(agent or ()), _states(state), _folder(cwd), _moment(since), limit
@@ -108,7 +109,7 @@ def ls(
     _known_agents(filters.agents)
     if not as_json and not quick and sys.stdout.isatty():
         _first_look(local, filters, tree=tree)
-    found = listing.catalogue(local.engine, quick=quick, host=os.uname().nodename)
+    found = catalogue(local.engine, quick=quick, host=os.uname().nodename)
     if as_json:
         _print_rows(listing.listed_json(found, filters))
     else:
@@ -119,10 +120,11 @@ def ls(
 def _first_look(local: "Local", filters: Any, *, tree: bool) -> None:
     """On a terminal, a home that would take long to read is shown at once from heads and tails."""
     from hub import listing  # noqa: PLC0415
+    from hub.catalogue import catalogue  # noqa: PLC0415
 
     if local.engine.unread() < 32 << 20:
         return
-    found = listing.catalogue(local.engine, quick=True, host=os.uname().nodename)
+    found = catalogue(local.engine, quick=True, host=os.uname().nodename)
     lines = _print_table(local, found, listing.listed(found, filters), tree=tree)
     typer.echo("reading what is new ...", err=True)
     if lines + 1 < _size()[1]:
@@ -294,10 +296,11 @@ def _open() -> "Local":
 
 
 def _find(wanted: str) -> "tuple[Local, Catalogue, str]":
-    from hub import keys, listing  # noqa: PLC0415
+    from hub import keys  # noqa: PLC0415
+    from hub.catalogue import catalogue  # noqa: PLC0415
 
     local = _open()
-    found = listing.catalogue(local.engine, host=os.uname().nodename)
+    found = catalogue(local.engine, host=os.uname().nodename)
     return local, found, keys.find(wanted, found.keys())
 
 

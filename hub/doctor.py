@@ -11,7 +11,7 @@ from typing import Any
 
 import hub
 from hub import registry
-from hub.listing import catalogue
+from hub.catalogue import catalogue
 from hub.local import Local
 
 _TIMEOUT = 20.0

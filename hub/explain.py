@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hub.listing import Catalogue
+from hub.catalogue import Catalogue
 from hub.model import Session
 
 

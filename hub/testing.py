@@ -15,9 +15,9 @@ import msgspec
 
 from hub import framing, transcript
 from hub.adapter import Found, Observer
+from hub.catalogue import Catalogue, catalogue, stamp
 from hub.events import Answer, Event, Prompt, ToolStart, encode
 from hub.keys import key_of
-from hub.listing import Catalogue, catalogue, stamp
 from hub.liveness import Fixed, Process
 from hub.model import Session
 from hub.observe import Engine

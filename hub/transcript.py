@@ -6,6 +6,7 @@ import msgspec
 
 from hub import registry
 from hub.adapter import Found
+from hub.catalogue import Catalogue
 from hub.cursor import Place, Reader
 from hub.decode import bounded
 from hub.events import (
@@ -24,7 +25,6 @@ from hub.events import (
     Wait,
 )
 from hub.fold import summarise
-from hub.listing import Catalogue
 from hub.text import line, lines
 
 SHOWN = 4_000

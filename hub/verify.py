@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from hub import registry
-from hub.listing import Catalogue, catalogue
+from hub.catalogue import Catalogue, catalogue
 from hub.local import Local
 from hub.model import Session
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hub import verify
 from hub.adapter import Trial
-from hub.listing import Catalogue, catalogue
+from hub.catalogue import Catalogue, catalogue
 from hub.liveness import this_machine
 from hub.model import Session, Usage
 from hub.modelserver import ModelServer

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from hub import listing, registry
+from hub import registry
 from hub.adapter import Claim, Found, Head, Root
+from hub.catalogue import catalogue
 from hub.decode import Decoder
 from hub.events import (
     Event,
@@ -145,7 +146,7 @@ class World:
         """Native id -> session."""
         engine = self.engine(store)
         try:
-            found = listing.catalogue(engine, quick=quick)
+            found = catalogue(engine, quick=quick)
             return {native_of(one.key): one for one in found.sessions()}
         finally:
             engine.store.close()
@@ -155,7 +156,7 @@ class World:
         """The same with nothing known: neither cache nor memory."""
         engine = self.engine(Store(None), Memory(None))
         try:
-            found = listing.catalogue(engine)
+            found = catalogue(engine)
             return {native_of(one.key): one for one in found.sessions()}
         finally:
             engine.store.close()

@@ -7,8 +7,8 @@ from conftest import CASES, FIXTURES, case_id
 
 from hub import framing, registry, testing
 from hub.adapter import Found
+from hub.catalogue import catalogue
 from hub.cursor import Place, Reader
-from hub.listing import catalogue
 from hub.store import Store
 
 every_case = pytest.mark.parametrize("case", CASES, ids=case_id)

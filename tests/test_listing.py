@@ -15,6 +15,8 @@ from conftest import LOOPS
 from fakes import World, encoded, output, plain
 
 from hub import listing, observe, workers
+from hub import step as looking
+from hub.catalogue import catalogue
 from hub.liveness import Process
 from hub.memory import Memory
 from hub.store import Store
@@ -164,7 +166,7 @@ def test_many_changes_between_looks(world: World, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10 * LOOPS))
 def test_kills_at_any_moment(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(observe, "BATCH", 1)
+    monkeypatch.setattr(looking, "BATCH", 1)
     dice = random.Random(seed)  # noqa: S311  # no secret
     begin(world)
     for _ in range(6):
@@ -198,7 +200,7 @@ def _die_after(statements: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4 * LOOPS))
 def test_two_processes_at_once(world: World, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(observe, "BATCH", 1)
+    monkeypatch.setattr(looking, "BATCH", 1)
     dice = random.Random(seed)  # noqa: S311  # no secret
     begin(world)
     for _ in range(3):
@@ -223,6 +225,32 @@ def test_two_processes_at_once(world: World, monkeypatch: pytest.MonkeyPatch, se
         exact(world)
 
 
+def test_a_sidecar_that_another_process_saw_empty(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What this process takes for unchanged is changed in the cache meanwhile."""
+    begin(world)
+    side = world.logs / "one.side"
+    side.write_text("b a\n")
+    world.look()
+    side.write_text("b a\nnobody a\n")
+    at = side.stat().st_mtime_ns
+    whole, once = looking.Step._sidecars, [True]
+
+    def meanwhile(self: Any, *args: Any) -> None:
+        if once.pop() if once else False:
+            side.write_text("")
+            world.look()
+            side.write_text("b a\nnobody a\n")
+            os.utime(side, ns=(at, at))  # one tick of the clock
+        whole(self, *args)
+
+    monkeypatch.setattr(looking.Step, "_sidecars", meanwhile)
+    assert world.look()["b"].parent == "fake:a"
+    assert not once
+    exact(world)
+
+
 @pytest.mark.parametrize("when", ["scan", "_plans", "_sidecars", "_read", "_drop", "_settle"])
 @pytest.mark.parametrize("step", [0, 4, 5, 10, 14])
 def test_another_process_in_the_middle(
@@ -232,7 +260,7 @@ def test_another_process_in_the_middle(
     begin(world)
     world.look()
     world.write("b.log", "say z@07", "use r5@08=4")
-    owner: Any = observe.Engine if when == "scan" else observe._Step
+    owner: Any = observe.Engine if when == "scan" else looking.Step
     whole, once = getattr(owner, when), [True]
 
     def meanwhile(self: Any, *args: Any) -> Any:
@@ -253,18 +281,18 @@ def test_another_process_in_the_middle(
 def test_a_kill_between_batches_leaves_no_session_unsettled(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observe, "BATCH", 0)
+    monkeypatch.setattr(looking, "BATCH", 0)
     begin(world)
-    whole = observe._Step._drop
+    whole = looking.Step._drop
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(observe._Step, "_drop", stop)
+        patch.setattr(looking.Step, "_drop", stop)
         with pytest.raises(KeyboardInterrupt):
             world.look()
-    assert whole is observe._Step._drop
+    assert whole is looking.Step._drop
     exact(world)
 
 
@@ -320,9 +348,9 @@ def test_what_could_not_be_opened_is_read_as_soon_as_it_can(
             raise PermissionError(13, "Permission denied", path)
         return whole(path, *rest)
 
-    whole = observe.reading.Reader
+    whole = looking.reading.Reader
     with monkeypatch.context() as patch:
-        patch.setattr(observe.reading, "Reader", no)
+        patch.setattr(looking.reading, "Reader", no)
         found = world.look()["a"]
         assert not found.complete
         assert [alert.kind for alert in found.alerts] == ["unreadable"]
@@ -340,7 +368,7 @@ def test_a_session_whose_only_file_cannot_be_opened_leaves_nothing_behind(
         raise PermissionError(13, "Permission denied", path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(observe.reading, "Reader", no)
+        patch.setattr(looking.reading, "Reader", no)
         assert not world.look()["a"].complete
     path.unlink()
     assert world.look() == {}
@@ -389,7 +417,7 @@ def test_nothing_is_judged_before_it_is_asked_for(world: World) -> None:
     world.write("a.log", "say x@01")
     world.write("b.log", "say x@02")
     engine = world.engine()
-    found = listing.catalogue(engine)
+    found = catalogue(engine)
     assert found.keys() == {"fake:a", "fake:b"}
     assert (found._sessions, found._folds) == ({}, {})
     assert found.session("fake:a") is found.session("fake:a")
@@ -408,7 +436,7 @@ def test_nothing_is_judged_before_it_is_asked_for(world: World) -> None:
 def test_a_session_that_another_process_found_gone_is_still_told(world: World) -> None:
     path = world.write("a.log", "say x@01")
     engine = world.engine()
-    found = listing.catalogue(engine)
+    found = catalogue(engine)
     path.unlink()
     world.look()
     assert found.session("fake:a").key == "fake:a"

@@ -11,12 +11,13 @@ import msgspec
 import pytest
 from fakes import World, encoded
 
-from hub import observe, store
+from hub import step, store
 from hub.errors import StoreError
 from hub.fold import Fold, Response
 from hub.model import Usage
 from hub.paths import SCHEMA
-from hub.store import FileRow, SessionRow, Store, Totals
+from hub.rows import FileRow, SessionRow, Totals
+from hub.store import Store
 
 HUGE = 2**70
 
@@ -217,7 +218,7 @@ class Killed(BaseException):
 def test_a_kill_at_any_write_leaves_an_exact_list(
     home: Home, monkeypatch: pytest.MonkeyPatch, statement: int
 ) -> None:
-    monkeypatch.setattr(observe, "BATCH", 1)  # a commit after each session
+    monkeypatch.setattr(step, "BATCH", 1)  # a commit after each session
     look(home, Store(database(home)))
     home.say("a", "three", 3)
     left = [statement]
