@@ -26,6 +26,8 @@ from hub.step import asides_of
 from hub.traces import Traces
 
 TITLE = 200
+YEAR_9999 = 253_402_300_799
+"""Unix seconds of the last moment that a date can have."""
 
 
 def catalogue(engine: Engine, *, quick: bool = False, host: str | None = None) -> "Catalogue":
@@ -66,7 +68,7 @@ class Catalogue:
 
     def since(self, at: float) -> set[str]:
         """The sessions that may be live, could not be read, or have a record after `at`."""
-        begin = datetime.fromtimestamp(max(at, 0), UTC).isoformat()[:19]
+        begin = datetime.fromtimestamp(min(max(at, 0), YEAR_9999), UTC).isoformat()[:19]
         recent = {
             key
             for key, row in self.seen.rows.items()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hub.catalogue import Catalogue
+    from hub.listing import Filters
     from hub.local import Local
-    from hub.model import Session
 
 app = typer.Typer(
     name="agenthub",
@@ -39,6 +39,9 @@ Key = Annotated[str, typer.Argument(help="A session's key, or 4 and more charact
 
 def main() -> None:
     """Runs the command; an error is one sentence on stderr, never a traceback."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         # LC_ALL=C must not turn a transcript into an exception
         getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
@@ -56,6 +59,12 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else "the output cannot be written: "
+        _complain(f"{where}{(error.strerror or str(error)).lower()}")
+        # what is still buffered cannot be written either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -83,13 +92,14 @@ def ls(
     ] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Only working, waiting, idle, ended or unknown ones."),
+        typer.Option("--state", help="Only such ones: waiting, say, or failed; may be repeated."),
     ] = None,
     cwd: Annotated[
         str | None, typer.Option("--cwd", help="Only sessions in this folder and below.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Only used since: 90m, 12h, 3d or a date.")
+        str | None,
+        typer.Option("--since", help="Only used since: 90m, 12h, 30d or a date."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Sub-agents below their parents.")] = False,
@@ -113,47 +123,56 @@ def ls(
     if as_json:
         _print_rows(listing.listed_json(found, filters))
     else:
-        _print_table(local, found, listing.listed(found, filters), tree=tree)
+        _print_table(local, found, filters, tree=tree)
     _troubles(local, found)
 
 
 def _first_look(local: "Local", filters: Any, *, tree: bool) -> None:
     """On a terminal, a home that would take long to read is shown at once from heads and tails."""
-    from hub import listing  # noqa: PLC0415
     from hub.catalogue import catalogue  # noqa: PLC0415
 
     if local.engine.unread() < 32 << 20:
         return
     found = catalogue(local.engine, quick=True, host=os.uname().nodename)
-    lines = _print_table(local, found, listing.listed(found, filters), tree=tree)
+    lines = _print_table(local, found, filters, tree=tree)
     typer.echo("reading what is new ...", err=True)
-    if lines + 1 < _size()[1]:
+    if sys.stderr.isatty() and lines + 1 < _size()[1]:
         # the exact table is written over this one
         sys.stdout.write(f"\x1b[{lines + 1}A\x1b[J")
         sys.stdout.flush()
 
 
-def _print_table(
-    local: "Local", found: "Catalogue", chosen: "Sequence[Session]", *, tree: bool
-) -> int:
-    from hub import render  # noqa: PLC0415
+def _print_table(local: "Local", found: "Catalogue", filters: "Filters", *, tree: bool) -> int:
+    """Prints the table; the lines of the terminal that it takes."""
+    from dataclasses import replace  # noqa: PLC0415
 
+    from hub import listing, render  # noqa: PLC0415
+
+    # a limit is one of rows: sub-agents that are folded away take none
+    chosen = listing.listed(found, replace(filters, limit=None))
     if not chosen:
-        return _empty(found)
-    rows = render.fold_rows(chosen, found.keys(), tree=tree)
+        return _empty(found, filters)
+    rows = render.fold_rows(chosen, found.keys(), tree=tree)[: filters.limit]
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    lines = render.table(rows, _size()[0], local.engine.machine.now(), colour=colour)
+    columns = _size()[0]
+    lines = render.table(rows, columns, local.engine.machine.now(), colour=colour)
     typer.echo("\n".join(lines))
-    return len(lines)
+    return sum(render.height(one, columns) for one in lines)
 
 
-def _empty(found: "Catalogue") -> int:
+def _empty(found: "Catalogue", filters: "Filters") -> int:
     """With no sessions: where it looked, and what to do next."""
+    from hub import registry  # noqa: PLC0415
     from hub.text import line  # noqa: PLC0415
 
     looked = found.seen.tree.roots
+    hint = (
+        "agenthub ls --all lists older ones"
+        if filters.recent
+        else "fewer or other filters show more"
+    )
     lines = (
-        [f"{len(found.keys())} session(s) are there, and none fits. Try: agenthub ls --all"]
+        [f"No session fits ({len(found.keys())} with all sub-agents): {hint}."]
         if found.keys()
         else [
             "No sessions yet.",
@@ -162,7 +181,7 @@ def _empty(found: "Catalogue") -> int:
                 f"  {line(where.path)}{'' if there else '  (not there)'}"
                 for _, where, there in looked
             ),
-            "Start claude, codex or dsh in a project, then run agenthub again.",
+            f"Start {' or '.join(registry.agents())} in a project, then run agenthub again.",
             "Sessions elsewhere: agenthub doctor tells how to name their folders.",
         ]
     )
@@ -184,13 +203,15 @@ def show(
     """Show a session's transcript: who said what, which tools ran."""
     from hub import events, transcript  # noqa: PLC0415
 
+    if raw is not None and tail is not None:
+        raise typer.BadParameter("--raw N gives lines, --tail N events: one of them")
     _, found, whole = _find(key)
     if not found.files(whole) and found.session(whole).alerts:
         detail = "; ".join(alert.detail for alert in found.session(whole).alerts)
         raise AgenthubError(f"{whole} cannot be shown: {detail}")
     try:
         if raw is not None:
-            _write(b"".join(one + b"\n" for one in transcript.raw(found, whole, raw)))
+            _raw(transcript.raw(found, whole, raw), as_json=as_json)
             return
         stream = list(transcript.events(found, whole))
     except OSError as error:
@@ -204,6 +225,19 @@ def show(
         return
     for text in transcript.text_of(stream):
         typer.echo(text)
+
+
+def _raw(lines: "Sequence[bytes]", *, as_json: bool) -> None:
+    """Lines as the agent wrote them: byte by byte in a pipe, never so on a terminal."""
+    from hub.text import line  # noqa: PLC0415
+
+    if as_json:
+        _print_json([one.decode(errors="replace") for one in lines])
+    elif sys.stdout.isatty():
+        for one in lines:
+            typer.echo(line(one.decode(errors="replace")))
+    else:
+        _write(b"".join(one + b"\n" for one in lines))
 
 
 @app.command()
@@ -316,10 +350,11 @@ def _troubles(local: "Local", found: "Catalogue") -> None:
 
 
 def _states(given: list[str] | None) -> tuple[str, ...]:
-    known = ("working", "waiting", "idle", "ended", "unknown")
+    from hub.listing import STATES  # noqa: PLC0415
+
     for one in given or ():
-        if one not in known:
-            raise typer.BadParameter(f"{one!r} is no state: {', '.join(known)}")
+        if one not in STATES:
+            raise typer.BadParameter(f"{one!r} is no state: {', '.join(STATES)}")
     return tuple(given or ())
 
 
@@ -338,19 +373,18 @@ def _folder(given: str | None) -> str | None:
 
 
 def _moment(given: str | None) -> float | None:
-    """`90m` ago, or a date: Unix seconds."""
+    """`90m` ago, or a date, local where it names no zone: Unix seconds."""
     if given is None:
         return None
-    from datetime import UTC, datetime  # noqa: PLC0415
+    from datetime import datetime  # noqa: PLC0415
 
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-    if given[-1:] in units and given[:-1].isdigit():
-        return time.time() - int(given[:-1]) * units[given[-1]]
     try:
-        at = datetime.fromisoformat(given)
-    except ValueError:
+        if given[-1:] in units and given[:-1].isdecimal():
+            return time.time() - int(given[:-1]) * units[given[-1]]
+        return datetime.fromisoformat(given).timestamp()  # without a zone: of this machine
+    except (ValueError, OverflowError):
         raise typer.BadParameter(f"{given!r} is neither 90m, 12h, 3d nor a date") from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _size() -> tuple[int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hub import registry
 from hub.cursor import open_regular
 from hub.errors import ConfigError
 from hub.price import UNITS, Rate, Sheet
@@ -80,6 +81,10 @@ def _validate(path: Path, raw: dict[str, object]) -> Settings:
         file = File.model_validate(raw)
     except ValueError as error:
         raise ConfigError(str(path), problems(error)) from error
+    for name in file.agents:
+        if name not in registry.agents():
+            known = ", ".join(registry.agents())
+            raise ConfigError(str(path), f"[agents.{name}] is no agent; the agents are {known}")
     return Settings(
         agents={name: Agent(list(one.roots), one.executable) for name, one in file.agents.items()},
         exclude=list(file.privacy.exclude),

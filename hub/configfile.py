@@ -52,6 +52,6 @@ def problems(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     return "; ".join(
-        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg'].lower()}"
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg'][:1].lower()}{one['msg'][1:]}"
         for one in error.errors()
     )

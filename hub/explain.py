@@ -99,10 +99,11 @@ def _cost(catalogue: Catalogue, session: Session) -> dict[str, Any]:
         }[basis.source]
         return {"usd": session.cost_usd, "rule": rule}
     if totals.cost is not None:
-        rule = f"your own [prices]: {totals.cost:g} {totals.currency}"
+        rule = "your own [prices], request by request; not in USD"
         return {"usd": None, "rule": rule, "amount": totals.cost, "currency": totals.currency}
-    models = ", ".join(totals.models) or "nothing"
-    return {"usd": None, "rule": f"no price is known for a request of {models}"}
+    if not totals.models:
+        return {"usd": None, "rule": "no request is known that could be priced"}
+    return {"usd": None, "rule": f"no price is known for a request of {', '.join(totals.models)}"}
 
 
 def _files(catalogue: Catalogue, session: Session) -> list[dict[str, Any]]:
@@ -126,15 +127,18 @@ def text_of(explanation: dict[str, Any]) -> list[str]:
     for one in state["evidence"]:
         spot = f"  [{one.path}{'' if one.offset is None else f' @ {one.offset}'}]"
         out.append(f"  {one.tier:<9} {one.text}{spot if one.path else ''}")
+    unread = [one for one in explanation["alerts"] if one.kind == "unreadable"]
+    out += [f"  file      {one.detail}" for one in unread]
     for one in state["alternatives"]:
         reading = f"{one.state}/{one.outcome}" if one.outcome else one.state
         out.append(f"  or        {reading}: {one.text}")
     title = explanation["title"]
     spot = f"  [{title['path']} @ {title['offset']}]" if "path" in title else ""
-    out += ["", f"title: {title['value']}", f"  {title['rule']}{spot}"]
+    out += ["", f"title: {title['value'] or 'none'}", f"  {title['rule']}{spot}"]
     counts = explanation["counts"]
     names = ("turns", "prompts", "tool_calls", "errors")
-    out += ["", "counts: " + ", ".join(f"{name} {counts[name]}" for name in names)]
+    figures = (f"{name} {'unknown' if counts[name] is None else counts[name]}" for name in names)
+    out += ["", f"counts: {', '.join(figures)}"]
     out.append(f"  {counts['rule']}")
     if any(counts["inherited"].values()):
         told = ", ".join(f"{name} {one}" for name, one in counts["inherited"].items())
@@ -152,6 +156,8 @@ def text_of(explanation: dict[str, Any]) -> list[str]:
         out.append(f"  not counted: {what}: {one['rule']}{owner}")
     cost = explanation["cost"]
     amount = "unknown" if cost["usd"] is None else f"{cost['usd']:.6f} USD"
+    if "currency" in cost:
+        amount = f"{cost['amount']:.6f} {cost['currency']}"
     out += ["", f"cost: {amount}", f"  {cost['rule']}", "", "files:"]
     for one in explanation["files"]:
         read = f", {one['read']} of {one['size']} bytes read" if "size" in one else ""
@@ -164,7 +170,7 @@ def text_of(explanation: dict[str, Any]) -> list[str]:
 
 
 def _tokens(usage: Any) -> str:
-    if usage is None:
+    if usage is None or all(getattr(usage, name) is None for name in usage.__struct_fields__):
         return "unknown"
     names = ("input", "cache_read", "cache_write", "output", "reasoning")
     known = [(name, getattr(usage, name)) for name in names]

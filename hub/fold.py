@@ -4,7 +4,8 @@ No clock and no liveness here: `hub.state` adds those. A fold is a plain struct 
 keeps, so that a grown file costs only its growth.
 """
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
@@ -111,7 +112,6 @@ class Fold(Struct):
     failed_tools: int = 0
     failed_turns: int = 0
     open_turn: Spot | None = None
-    open_turn_at: str | None = None
     turn: str | None = None
     """The agent's id of the last turn that began."""
     last_at: str | None = None
@@ -243,7 +243,6 @@ class Fold(Struct):
             self.turns += 1
         self.turn = event.turn
         self.open_turn = Spot("the turn began", event.path, event.offset)
-        self.open_turn_at = event.at
         self.calls.clear()
         self.waits.clear()
         self.retrying = None
@@ -314,4 +313,17 @@ def summarise(event: ToolStart) -> str:
             return bounded(" ".join(value), TEXT)
     if event.files:
         return bounded(", ".join(event.files), TEXT)
+    return _asked(args)
+
+
+def _asked(args: Mapping[str, Any]) -> str:
+    """What a call asks a person: its questions, or the first line of the plan to approve."""
+    questions = args.get("questions")
+    if isinstance(questions, list):
+        texts = [one.get("question") for one in questions if isinstance(one, dict)]
+        return bounded(" / ".join(one.strip() for one in texts if isinstance(one, str)), TEXT)
+    for name in ("question", "plan"):
+        value = args.get(name)
+        if isinstance(value, str) and value.strip():
+            return bounded(value.strip().partition("\n")[0], TEXT)
     return ""

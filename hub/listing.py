@@ -9,6 +9,11 @@ from hub.model import Session
 from hub.state import seconds
 from hub.text import json_of
 
+STATES = (
+    "working", "waiting", "idle", "ended", "unknown",
+    "completed", "interrupted", "failed", "lost",
+)  # fmt: skip
+"""What `--state` takes: the states, and the outcomes of what has come to rest."""
 DAYS = 7
 """A session that is not live is listed this long after its last record."""
 
@@ -25,6 +30,11 @@ class Filters:
     since: float | None = None
     """Unix seconds."""
     limit: int | None = None
+
+    @property
+    def recent(self) -> bool:
+        """Whether the last 7 days bound the list: who names another time, means that one."""
+        return not self.everything and self.since is None
 
 
 def listed(found: Catalogue, filters: Filters) -> list[Session]:
@@ -51,9 +61,8 @@ def _ordered(
     Sessions that the filters cannot let through are not even looked at.
     """
     week = found.now - timedelta(days=DAYS).total_seconds()
-    bounds = [] if filters.everything else [week]
-    bounds += [] if filters.since is None else [filters.since]
-    keys = found.since(max(bounds)) if bounds else found.keys()
+    bound = week if filters.recent else filters.since
+    keys = found.keys() if bound is None else found.since(bound)
     if filters.agents:
         keys = {key for key in keys if key.partition(":")[0] in filters.agents}
     out = []
@@ -71,7 +80,7 @@ def _shown(session: Session, filters: Filters, now: float) -> bool:
     at = seconds(session.updated_at)
     unreadable = any(alert.kind == "unreadable" for alert in session.alerts)
     if (
-        not filters.everything
+        filters.recent
         and session.live is not True
         and not unreadable
         and (at is None or at < now - timedelta(days=DAYS).total_seconds())
@@ -79,7 +88,8 @@ def _shown(session: Session, filters: Filters, now: float) -> bool:
         return False
     if filters.agents and session.agent not in filters.agents:
         return False
-    if filters.states and session.state not in filters.states:
+    outcome = session.outcome if session.state in {"ended", "idle"} else None
+    if filters.states and not {session.state, outcome} & set(filters.states):
         return False
     if filters.since is not None and (at is None or at < filters.since):
         return False

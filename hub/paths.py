@@ -1,6 +1,5 @@
 """The environment in; the places where agenthub keeps its own files out."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +63,3 @@ def expanded(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
-
-
-def environment() -> dict[str, str]:
-    """This process's environment, with undecodable bytes kept."""
-    return dict(os.environ)

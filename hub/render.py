@@ -3,19 +3,23 @@
 No library draws it: the list is what people call most often, and must cost next to nothing.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hub.keys import bare
 from hub.model import Session
 from hub.state import seconds
-from hub.text import fit, line, pad, width
+from hub.text import line, pad, width
 
 _COLOURS = {
     "waiting": "1;33", "working": "32", "idle": "36", "failed": "31", "lost": "31",
     "interrupted": "35", "unreadable": "31",
 }  # fmt: skip
 _GAP = 2
+KEY = 44
+"""Columns of a key at most: one that is cut cannot be asked for."""
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def table(rows: Sequence[Row], columns: int, now: float, *, colour: bool) -> lis
     if wide:
         head.insert(5, "NOW")
     cells = [_cells(row, now, wide=wide) for row in rows]
-    limits = [13, 8, 20, 16, 0, 7, 10]
+    limits = [13, 8, KEY, 16, 0, 7, 10]
     if wide:
         limits.insert(5, 0)
     widths = [
@@ -233,6 +237,6 @@ def _common(one: str, two: str) -> int:
     return count
 
 
-def truncated(text: str, columns: int) -> str:
-    """One safe line that fits."""
-    return fit(line(text), columns)
+def height(text: str, columns: int) -> int:
+    """The lines of a terminal that one line of the table takes."""
+    return max(1, -(-width(_SGR.sub("", text)) // max(1, columns)))

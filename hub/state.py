@@ -70,7 +70,9 @@ def judge(
     if alive:
         _living(out, fold, alive)
     elif any(trace.live is None for trace in traces):
-        _unseen(out, fold, now, "its process cannot be seen from here")
+        asked = next((one.claim for one in traces if one.claim is not None
+                      and one.live is None and one.claim.status == "waiting"), None)  # fmt: skip
+        _unseen(out, fold, now, "its process cannot be seen from here", asked)
     elif parent is not None and not traces:
         _child(out, fold, parent, now)
     else:
@@ -201,13 +203,22 @@ def _words(parent: Verdict) -> str:
     return {True: "lives", False: "is gone", None: "cannot be seen"}[parent.live]
 
 
-def _unseen(out: Verdict, fold: Fold, now: float, text: str) -> None:
+def _unseen(out: Verdict, fold: Fold, now: float, text: str, asked: Claim | None = None) -> None:
     out.live, out.certain = None, False
     _records(out, fold)
     out.evidence.append(Evidence("inferred", text))
     last = seconds(fold.updated_at)
     fresh = last is not None and 0 <= now - last <= RECENT
-    if fold.open_turn is None:
+    wait = _wait(fold)
+    if asked is not None or (wait is not None and wait.certain and fold.open_turn is not None):
+        # somebody who is asked may be silent for long: no silence makes this one dead
+        out.state = "waiting"
+        out.waiting_for = (
+            wait.what if wait is not None and wait.certain
+            else (asked.waiting_for if asked is not None else None) or "other"
+        )  # fmt: skip
+        out.alternatives.append(Alternative("ended", "lost", "its process died"))
+    elif fold.open_turn is None:
         out.state, out.outcome = "ended", settled(fold)
         out.alternatives.append(Alternative("idle", out.outcome, "it is still open there"))
     elif fresh:

@@ -60,21 +60,31 @@ def fit(text: str, cells: int) -> str:
         return text
     if cells <= 1:
         return "…"[:cells]
-    out, used = [], 0
+    out = ""
     for cluster in _clusters(text):
-        wide = width(cluster)
-        if used + wide > cells - 1:
+        # together: a mark may widen what it stands behind
+        if width(out + cluster) > cells - 1:
             break
-        out.append(cluster)
-        used += wide
-    return "".join(out) + "…"
+        out += cluster
+    return out + "…"
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
     """The line cut or filled with spaces to exactly so many cells."""
-    text = fit(text, cells)
-    space = " " * (cells - width(text))
-    return space + text if right else text + space
+    # a joiner at the end would take the space behind it
+    text = fit(text, cells).rstrip("\u200d")
+
+    def filled(count: int) -> str:
+        return " " * count + text if right else text + " " * count
+
+    while text:
+        space = cells - width(text)
+        # a mark without a letter takes the space beside it for one
+        for count in (space, space - 1, space + 1):
+            if count >= 0 and width(filled(count)) == cells:
+                return filled(count)
+        text = fit(text, width(text) - 1).rstrip("\u200d") if width(text) > 0 else ""
+    return filled(cells)
 
 
 def _clusters(text: str) -> list[str]:
@@ -82,7 +92,7 @@ def _clusters(text: str) -> list[str]:
     out: list[str] = []
     for character in text:
         joined = bool(out) and (
-            unicodedata.combining(character) != 0
+            unicodedata.category(character) in {"Mn", "Mc", "Me"}
             or character in "\u200d\ufe0e\ufe0f"
             or "\U0001f3fb" <= character <= "\U0001f3ff"
             or out[-1].endswith("\u200d")

@@ -88,7 +88,8 @@ def _block(event: Event) -> list[str] | None:
         case Thinking() if event.text.strip():
             return _said("thinking", event.at, event.text)
         case ToolStart():
-            return [f"  {_VERBS[event.intent]} {event.name}: {line(summarise(event))}"]
+            what = line(summarise(event))
+            return [f"  {_VERBS[event.intent]} {line(event.name)}{f': {what}' if what else ''}"]
         case ToolEnd():
             return _result(event)
         case Wait():

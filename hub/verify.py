@@ -1,5 +1,6 @@
 """This machine's real sessions in; how much of them is understood out: structure, never a text."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,8 @@ import msgspec
 
 from hub import registry
 from hub.catalogue import Catalogue, catalogue
+from hub.cursor import open_regular
+from hub.discover import why
 from hub.local import Local
 from hub.model import Session
 
@@ -34,6 +37,7 @@ def report(local: Local, agents: Sequence[str] = ()) -> dict[str, Any]:
         if session.agent in sessions:
             version = session.cli_version or UNKNOWN
             sessions[session.agent].setdefault(version, []).append(session)
+    closed = {name: _closed(found, name) for name in chosen}
     out = {
         name: {
             "label": registry.observer(name).LABEL,
@@ -50,11 +54,29 @@ def report(local: Local, agents: Sequence[str] = ()) -> dict[str, Any]:
                 {"path": one.path, "reason": one.reason}
                 for one in found.seen.troubles
                 if one.agent == name
-            ],
+            ]
+            + closed[name],
         }
         for name in chosen
     }
     return {"agents": out, "ok": all(_understood(agent) for agent in out.values())}
+
+
+def _closed(found: Catalogue, agent: str) -> list[dict[str, Any]]:
+    """Files that were read once and cannot be opened now: the list has them from its cache."""
+    out = []
+    told = {one.path for one in found.seen.troubles}
+    for rows in found.seen.files.values():
+        for row in rows:
+            if row.agent != agent or row.path in told:
+                continue
+            try:
+                os.close(open_regular(row.path))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                out.append({"path": row.path, "reason": why(error)})
+    return out
 
 
 def _understood(agent: dict[str, Any]) -> bool:

@@ -132,6 +132,44 @@ def test_usage_errors_exit_2(home: Home) -> None:
     assert home.run("ls", "--state", "busy").returncode == 2
     assert home.run("ls", "--since", "yesterday").returncode == 2
     assert home.run("nonsense").returncode == 2
+    for odd in ("²d", f"{'9' * 5000}d", f"{'9' * 400}d", "9999-12-31T23:59-23:00", "0001-01-01"):
+        ran = home.run("ls", "--since", odd)
+        assert ran.returncode in {0, 2}, odd
+        assert b"Traceback" not in ran.stderr
+    assert home.run("show", few(home)[0]["key"], "--raw", "1", "--tail", "1").returncode == 2
+
+
+def test_a_limit_is_one_of_rows(home: Home) -> None:
+    """Sub-agents that are folded away take none, and are counted whatever the limit."""
+    whole = home.run("ls", "--all").stdout.splitlines()
+    assert any(b"(+" in line for line in whole)
+    for limit in range(1, len(whole)):
+        some = home.run("ls", "--all", "--limit", str(limit)).stdout.splitlines()
+        assert [line.split()[:3] for line in some[1:]] == [
+            line.split()[:3] for line in whole[1 : limit + 1]
+        ]
+        assert sum(b"(+" in line for line in some) == sum(b"(+" in x for x in whole[: limit + 1])
+
+
+def test_who_names_a_time_means_that_one(home: Home) -> None:
+    """The seven days bound only a list that names no other time."""
+    rows = home.rows()
+    since = [row["key"] for row in home.json("ls", "--since", "2000-01-01")]
+    assert since == [row["key"] for row in rows]
+    zoned = [row["updated_at"] for row in rows if row["live"] is not True]
+    newest = max(zoned)
+    local = newest[:19]  # no zone: of this machine, here 8 hours before UTC
+    told = home.json("ls", "--since", local, TZ="Etc/GMT+8")
+    assert all(row["live"] is True for row in told)
+    assert home.json("ls", "--since", f"{local}Z", TZ="Etc/GMT+8") != []
+
+
+def test_states_are_found_by_the_word_that_the_table_has(home: Home) -> None:
+    rows = home.rows()
+    for word in ("lost", "failed", "interrupted"):
+        wanted = [row["key"] for row in rows if row["outcome"] == word]
+        assert wanted
+        assert [row["key"] for row in home.rows("--state", word)] == wanted
 
 
 def few(home: Home) -> list[dict[str, Any]]:
@@ -151,7 +189,21 @@ def test_show_tail_and_raw(home: Home) -> None:
         assert tail == events[-3:]
         (line,) = home.run("show", key, "--raw", "1").stdout.splitlines()
         json.loads(line)
-    assert home.json("show", few(home)[0]["key"], "--tail", "0") == []
+    key = few(home)[0]["key"]
+    assert home.json("show", key, "--tail", "0") == []
+    lines = home.json("show", key, "--raw", "3")
+    assert [json.loads(line) for line in lines]
+    assert b"\x1b" not in on_terminal(home, "show", key, "--raw", "3")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "dsh"])
+def test_show_says_what_is_asked(home: Home, agent: str) -> None:
+    (row,) = [row for row in home.rows("--agent", agent) if row["title"] and (
+        "question" in str(row["activity"]) or row["waiting_for"] == "question"
+        or b"Which colour?" in home.run("show", row["key"]).stdout)][:1]  # fmt: skip
+    said = home.run("show", row["key"]).stdout.decode()
+    (line,) = [line for line in said.splitlines() if line.endswith(": Which colour?")]
+    assert line.startswith("  * ")
 
 
 def test_explain_gives_evidence_with_its_place(home: Home) -> None:
@@ -239,11 +291,12 @@ def test_colour_only_on_a_terminal(home: Home) -> None:
     assert b"\x1b[" not in on_terminal(home, NO_COLOR="1")
 
 
-def on_terminal(home: Home, **more: str) -> bytes:
+def on_terminal(home: Home, *args: str, **more: str) -> bytes:
     """What the command writes to a terminal."""
     leader, follower = pty.openpty()
     ran = subprocess.Popen(
-        [*agenthub_argv(), "ls", "--all", "--agent", "claude"], env=home.env(TERM="xterm", **more),
+        [*agenthub_argv(), *(args or ("ls", "--all", "--agent", "claude"))],
+        env=home.env(TERM="xterm", **more),
         stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
     )  # fmt: skip
     os.close(follower)
@@ -275,6 +328,24 @@ def test_a_plain_locale_and_a_closed_pipe(home: Home) -> None:
     assert b"Traceback" not in piped.stderr
 
 
+@pytest.mark.parametrize("args", [("ls", "--all"), ("ls", "--all", "--json"), ("doctor",)])
+def test_output_that_cannot_be_written_is_said(home: Home, args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*agenthub_argv(), *args], env=home.env(), stdout=full, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stderr == b"agenthub: the output cannot be written: no space left on device\n"
+    for closing in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        shell = f"{agenthub_argv()[0]} {' '.join(args)} {closing}"
+        closed = subprocess.run(
+            ["bash", "-c", shell], env=home.env(), capture_output=True, check=False
+        )
+        assert closed.returncode == 0
+        assert closed.stderr == b""
+
+
 def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
     """A broken configuration and a cache that is a folder: said, and the list goes on."""
     case = FIXTURES / "codex" / "answer"
@@ -292,6 +363,10 @@ def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
     assert b"config.toml" in ran.stderr
     assert b"exlude" in ran.stderr
     assert b"Traceback" not in ran.stderr
+    (own / "config.toml").write_text("[agents.cluade]\nroots = []\n", "utf-8")
+    ran = home.run("ls")
+    assert ran.returncode == 2
+    assert b"[agents.cluade] is no agent; the agents are claude, codex, dsh" in ran.stderr
 
 
 def test_excluded_folders_are_never_entered(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hub.config import Agent, Settings
 from hub.errors import ConfigError
 
 GOOD = b"""
-[agents.one]
+[agents.codex]
 roots = ["~/a", "/b"]
 executable = "/bin/one"
 [privacy]
@@ -18,7 +18,7 @@ exclude = ["~/secret"]
 [adapters]
 enable = ["four"]
 """
-SETTINGS = Settings({"one": Agent(["~/a", "/b"], "/bin/one")}, ["~/secret"], ["four"])
+SETTINGS = Settings({"codex": Agent(["~/a", "/b"], "/bin/one")}, ["~/secret"], ["four"])
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_a_good_file(file: Path, data: bytes) -> None:
         (b"[colours]\n", "colours: extra inputs"),
         (b"[privacy]\nexlude = []", "privacy.exlude: extra inputs"),
         (b"agents = 3", "agents: input should be a valid dictionary"),
-        (b"[agents.one]\nroots = '/a'", "agents.one.roots: input should be a valid list"),
-        (b"[agents.one]\nroots = [1]\nx = 1", "agents.one.roots.0: .*; agents.one.x: "),
+        (b"[agents.codex]\nroots = '/a'", "agents.codex.roots: input should be a valid list"),
+        (b"[agents.codex]\nroots = [1]\nx = 1", "agents.codex.roots.0: .*; agents.codex.x: "),
     ],
 )
 def test_a_bad_file_is_told_in_one_sentence(file: Path, data: bytes, words: str) -> None:

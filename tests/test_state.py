@@ -39,6 +39,10 @@ def word(verdict: Verdict) -> tuple[object, ...]:
     return verdict.state, verdict.outcome, verdict.live, verdict.certain
 
 
+ASK = Wait(for_="question", call="1")
+MAYBE = Wait(for_="permission", call="1", certain=False)
+
+
 def test_the_clock_of_these_tests() -> None:
     assert seconds(AT) == NOW
 
@@ -68,6 +72,9 @@ def test_the_clock_of_these_tests() -> None:
         # nobody can be seen: the records and how old they are
         ([START], [lock(live=None)], ("working", None, None, False)),
         ([START, DONE], [claim(live=None)], ("ended", "completed", None, False)),
+        ([START], [claim("waiting", live=None)], ("waiting", None, None, False)),
+        ([START, CALL, ASK], [lock(live=None)], ("waiting", None, None, False)),
+        ([START, CALL, MAYBE], [lock(live=None)], ("working", None, None, False)),
     ],
 )
 def test_the_verdict(
@@ -83,6 +90,16 @@ def test_silence_is_death_only_where_nothing_can_be_proven() -> None:
     for age, state in ((RECENT, "working"), (RECENT + 1, "ended"), (-1.0, "ended")):
         assert judge(fold(START), [lock(live=None)], NOW + age).state == state
         assert judge(fold(START), [lock()], NOW + age).state == "working"
+
+
+def test_who_is_asked_may_be_silent() -> None:
+    """What waits is not taken for dead, however long ago it asked."""
+    for trace in (claim("waiting", live=None, waiting_for="plan"), lock(live=None)):
+        verdict = judge(fold(START, CALL, ASK), [trace], NOW + 10 * RECENT)
+        assert (verdict.state, verdict.waiting_for) == ("waiting", "question")
+        assert [(one.state, one.outcome) for one in verdict.alternatives] == [("ended", "lost")]
+    verdict = judge(fold(START), [claim("waiting", live=None, waiting_for="plan")], NOW)
+    assert verdict.waiting_for == "plan"
 
 
 def test_a_question_waits() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -41,6 +41,9 @@ def test_lines_keep_their_ends() -> None:
 
 
 @given(ANY_TEXT, st.integers(0, 20))
+@example("00\u093e0", 3)
+@example("\u094d", 8)
+@example("a\u200d", 5)
 def test_a_cell_is_exactly_as_wide_as_asked(given_text: str, cells: int) -> None:
     safe = text.line(given_text)
     assert text.width(text.fit(safe, cells)) <= cells

@@ -1,5 +1,6 @@
 """`agenthub verify`: exact figures, drift, what cannot be read; and never a word that was said."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from commands import Home, copy_home
 from conftest import CASES, FIXTURES
 
-from hub import registry
+from hub import registry, verify
+from hub.local import open_local
 from hub.model import Session
 
 AGENTS = registry.agents()
@@ -176,6 +178,25 @@ def test_what_cannot_be_read_exits_1(agent: str, tmp_path: Path) -> None:
     (one,) = found["agents"][agent]["unreadable"]
     assert one["path"].endswith(log.name)
     assert f"NOT READABLE of {agent}: 1 file or folder" in text(home)
+
+
+@every_agent
+def test_what_was_read_once_and_is_closed_now_is_not_readable(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list still has it from its cache; who asks for fidelity is told."""
+    home = copy_home(FIXTURES / agent / "answer" / "root", tmp_path / "home")
+    (row,) = home.rows()
+
+    def closed(path: str) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(verify, "open_regular", closed)  # root may open everything
+    found = verify.report(open_local(home.env()))
+    assert not found["ok"]
+    (one,) = found["agents"][agent]["unreadable"]
+    assert one["path"].endswith(row["sources"][0]["path"])
+    assert one["reason"] == "permission denied"
 
 
 @every_agent
