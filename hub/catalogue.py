@@ -52,6 +52,7 @@ class Catalogue:
         self._folds: dict[str, Fold] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._children: dict[str, list[str]] | None = None
+        self._asided: set[str] | None = None
 
     def keys(self) -> set[str]:
         """The key of every session."""
@@ -123,7 +124,10 @@ class Catalogue:
 
     def asides(self, key: str) -> list[Event]:
         """The events that sidecars have for a session."""
-        return [*asides_of(self.engine.store, key), *self.seen.asides.get(key, ())]
+        if self._asided is None:
+            self._asided = self.engine.store.aside_sessions()
+        kept = asides_of(self.engine.store, key) if key in self._asided else []
+        return [*kept, *self.seen.asides.get(key, ())]
 
     def traces(self, key: str) -> list[Trace]:
         """Registry entries and locks of a session."""

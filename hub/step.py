@@ -43,6 +43,8 @@ class Step:
         self.before = set(rows)
         if self.before - {row.session for row in self.known.values() if row.role == "log"}:
             raise self.store.rebuild("sessions without files")
+        self.asided = self.store.aside_sessions() if quick else set[str]()
+        """Sessions that known sidecars speak of; a quick look changes none of them."""
         self.whole: dict[str, dict[str, Response]] = {}
         """Session -> all its responses, of sessions that were just read whole."""
         self.responses: dict[str, set[str]] = {}
@@ -257,7 +259,8 @@ class Step:
 
     def asides(self, key: str) -> Iterable[Event]:
         """The events that sidecars have for a session."""
-        return [*asides_of(self.store, key), *self.seen.asides.get(key, ())]
+        kept = asides_of(self.store, key) if not self.quick or key in self.asided else []
+        return [*kept, *self.seen.asides.get(key, ())]
 
     def _quickly(self, plans: Sequence[Plan]) -> None:
         def look(plan: Plan) -> SessionRead:

@@ -231,6 +231,10 @@ class Store:
             raise self.rebuild("events that are none")
         return [row[0] for row in rows]
 
+    def aside_sessions(self) -> set[str]:
+        """The sessions that any sidecar file speaks of."""
+        return {row[0] for row in self._rows("SELECT DISTINCT session FROM asides")}
+
     def aside_keys(self, path: str) -> set[str]:
         """The sessions that a sidecar file speaks of."""
         rows = self._rows("SELECT session FROM asides WHERE path=?", _kept_path(path))
