@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hub
-from hub.errors import AgenthubError
+from hub.errors import AgenthubError, why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "the output cannot be written: "
-        _complain(f"{where}{(error.strerror or str(error)).lower()}")
+        _complain(f"{where}{why(error)}")
         # what is still buffered cannot be written either
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
@@ -215,9 +215,7 @@ def show(
             return
         stream = list(transcript.events(found, whole))
     except OSError as error:
-        raise AgenthubError(
-            f"{error.filename}: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise AgenthubError(f"{error.filename}: {why(error)}") from error
     if tail is not None:
         stream = stream[-tail:] if tail else []
     if as_json:
@@ -243,15 +241,15 @@ def _raw(lines: "Sequence[bytes]", *, as_json: bool) -> None:
 @app.command()
 def explain(key: Key, as_json: AsJson = False) -> None:
     """Explain why a session has this state, title, count and cost."""
-    from hub import explain as why  # noqa: PLC0415
+    from hub import explain as reasons  # noqa: PLC0415
     from hub.text import lines  # noqa: PLC0415
 
     _, found, whole = _find(key)
-    explanation = why.explain(found, whole)
+    explanation = reasons.explain(found, whole)
     if as_json:
         _print_json(explanation)
         return
-    for text in why.text_of(explanation):
+    for text in reasons.text_of(explanation):
         typer.echo(lines(text.replace("\n", " ")))
 
 

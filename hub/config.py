@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from hub import registry
 from hub.cursor import open_regular
-from hub.errors import ConfigError
+from hub.errors import ConfigError, why
 from hub.price import UNITS, Rate, Sheet
 
 
@@ -56,9 +56,7 @@ def load(
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise ConfigError(
-            str(path), f"cannot be read: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise ConfigError(str(path), f"cannot be read: {why(error)}") from error
     shape = f"{Settings.__struct_fields__}{Agent.__struct_fields__}".encode()
     name = f"config:{hashlib.sha256(shape + data).hexdigest()}"
     body = kept(name)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hub import framing
 from hub.adapter import Found, Observer, Root
+from hub.errors import why
 from hub.paths import expanded
 
 HEAD = 1 << 14
@@ -271,11 +272,6 @@ class _Walker:
 def readable(path: str) -> str:
     r"""The path as valid text: a byte that is not UTF-8 as `\xff`, so that names stay different."""
     return path if path.isprintable() else os.fsencode(path).decode(errors="backslashreplace")
-
-
-def why(error: OSError) -> str:
-    """The reason in a person's words: `permission denied`."""
-    return (error.strerror or str(error)).lower()
 
 
 def head(path: str) -> bytes:

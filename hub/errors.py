@@ -128,3 +128,8 @@ class RunError(AgenthubError):
         super().__init__(message, **fields)
         self.code = code
         self.exit_code = EXIT_CODES[code]
+
+
+def why(error: OSError) -> str:
+    """The reason in a person's words: `permission denied`."""
+    return (error.strerror or str(error)).lower()

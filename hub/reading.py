@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from hub import discover, registry
+from hub import registry
 from hub.adapter import Observer
 from hub.cursor import Place, Reader
 from hub.decode import packed
 from hub.discover import File
+from hub.errors import why
 from hub.events import (
     Answer,
     ErrorEvent,
@@ -131,7 +132,7 @@ def _read(
         except FileNotFoundError:
             continue
         except OSError as error:
-            out.troubles.append((file.path, discover.why(error)))
+            out.troubles.append((file.path, why(error)))
     take.finish()
     return True
 
@@ -245,7 +246,7 @@ def quick(plan: Plan) -> SessionRead:
         except FileNotFoundError:
             continue
         except OSError as error:
-            out.troubles.append((file.path, discover.why(error)))
+            out.troubles.append((file.path, why(error)))
     out.responses = {}
     out.fold.last = None
     return out

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hub import claims, discover, reading, registry, workers
+from hub import claims, reading, registry, workers
 from hub.adapter import Found, Observer
 from hub.cursor import open_regular, read_from
 from hub.decode import packed
 from hub.discover import File, Trouble
+from hub.errors import why
 from hub.events import Event, Meta
 from hub.events import decode as decode_event
 from hub.events import encode as encode_event
@@ -411,7 +412,7 @@ class Step:
             return None
         except OSError as error:
             problem = Trouble(
-                file.agent, file.root, file.relative, file.path, discover.why(error), file.found
+                file.agent, file.root, file.relative, file.path, why(error), file.found
             )
             self.seen.troubles.append(problem)
             return None

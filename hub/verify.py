@@ -11,7 +11,7 @@ import msgspec
 from hub import registry
 from hub.catalogue import Catalogue, catalogue
 from hub.cursor import open_regular
-from hub.discover import why
+from hub.errors import why
 from hub.local import Local
 from hub.model import Session
 
